@@ -1,0 +1,108 @@
+"""`spec_service`: the resources server of every spec-driven environment.
+
+The row says script, mode and scenario (`verifier_metadata`); the configuration says who plays the
+helper roles and how episodes are scored. The episodes are `nemo_tau2.simulation`'s.
+"""
+
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from fastapi import FastAPI
+from nemo_gym.config_types import ModelServerRef
+from nemo_gym.global_config import get_first_server_config_dict
+from pydantic import ConfigDict, Field, PositiveFloat, PrivateAttr
+
+from nemo_tau2.errors import UserError
+from nemo_tau2.gym.http import Peer, new_session
+from nemo_tau2.gym.model_chat import ModelServerChat
+from nemo_tau2.gym.resources import EpisodeServer, EpisodeServerConfig
+from nemo_tau2.rewards.spec_tiers import SpecTierRewards
+from nemo_tau2.simulation.customer import LLMCustomer
+from nemo_tau2.simulation.emulator import LLMEmulator
+from nemo_tau2.simulation.episode import SpecEpisode
+from nemo_tau2.simulation.factory import new_episode
+from nemo_tau2.simulation.judge import LLMJudge
+from nemo_tau2.simulation.options import SpecOptions
+from nemo_tau2.simulation.scenario import parse_row
+from nemo_tau2.simulation.scripts import load_script
+from nemo_tau2.simulation.session import facts_of
+
+
+class SpecServiceConfig(EpisodeServerConfig):
+    """Configuration of a `spec_service` instance."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    scripts: list[str] = Field(default_factory=list)
+    """Scripts to compile at start, by name or path; others compile at their first row."""
+    helper_model_server: ModelServerRef | None = None
+    """One frozen model for all three roles; None: all scripted."""
+    customer_model_server: ModelServerRef | None = None
+    """A model of its own for the customer."""
+    emulator_model_server: ModelServerRef | None = None
+    """A model of its own for the tool emulator."""
+    judge_model_server: ModelServerRef | None = None
+    """A model of its own for the judge."""
+    helper_sampling: dict[str, Any] = Field(default_factory=lambda: {"temperature": 0.0})
+    """Sampling parameters of helper completions."""
+    helper_request_timeout_s: PositiveFloat = 120.0
+    """Seconds for one helper completion; `options.helper_timeout_s` bounds a whole answer."""
+    rewards: SpecTierRewards = SpecTierRewards()
+    """What the tiers of calls pay."""
+    options: SpecOptions = SpecOptions()
+    """Settings of episodes."""
+
+
+class SpecService(EpisodeServer):
+    """Makes spec-driven episodes out of dataset rows."""
+
+    config: SpecServiceConfig
+    _session: aiohttp.ClientSession | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        for script in self.config.scripts:
+            load_script(script)
+
+    def setup_webserver(self) -> FastAPI:
+        app = super().setup_webserver()
+        inner = app.router.lifespan_context
+
+        @asynccontextmanager
+        async def lifespan(app: FastAPI):
+            async with inner(app) as state:
+                yield state
+            if self._session is not None:
+                await self._session.close()
+
+        app.router.lifespan_context = lifespan
+        return app
+
+    async def new_episode(self, row: dict[str, Any]) -> SpecEpisode:
+        if not isinstance(row.get("verifier_metadata"), dict):
+            raise UserError(
+                "the row has no verifier_metadata; make rows with `nemo-tau2 spec rows`"
+            )
+        config, roles = self.config, {}
+        if chat := self._chat(config.customer_model_server):
+            spec = parse_row(row["verifier_metadata"])
+            facts = facts_of(load_script(spec.script), spec.seed, spec.customer.facts)
+            roles["customer"] = LLMCustomer(spec, facts, chat)
+        if chat := self._chat(config.emulator_model_server):
+            roles["emulator"] = LLMEmulator(chat)
+        if chat := self._chat(config.judge_model_server):
+            roles["judge"] = LLMJudge(chat)
+        return new_episode(row, options=config.options, rewards=config.rewards, **roles)
+
+    def _chat(self, own: ModelServerRef | None) -> ModelServerChat | None:
+        reference = own or self.config.helper_model_server
+        if reference is None:
+            return None
+        server = get_first_server_config_dict(self.server_client.global_config_dict, reference.name)
+        if self._session is None:
+            self._session = new_session()
+        url = f"http://{server['host']}:{server['port']}"
+        peer = Peer(reference.name, url, self._session, cookies={})
+        config = self.config
+        return ModelServerChat(peer, config.helper_sampling, config.helper_request_timeout_s)

@@ -1,0 +1,1 @@
+"""Rolling out many episodes: plan, backends, stored rows, summary. Used by the `rollout` verb."""

@@ -1,0 +1,151 @@
+"""The direct backend: episodes in this process, without servers.
+
+Same episodes, same rows as through NeMo Gym, except that there are no token ids. The policy is the
+scripted one or any chat completion.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Protocol
+
+from nemo_tau2.chat import ChatFailed, Complete, ContextOverflow
+from nemo_tau2.episodes import Episode, Item, ToolChanges
+from nemo_tau2.outcomes import StopReason
+
+
+class EpisodeFactory(Protocol):
+    """Makes the episode of a row."""
+
+    def __call__(self, row: dict[str, Any]) -> Episode: ...
+
+
+class PolicyFactory(Protocol):
+    """Makes the policy of a row: a chat completion."""
+
+    def __call__(self, row: dict[str, Any]) -> Complete: ...
+
+
+async def run_direct(
+    rows: Iterable[dict[str, Any]],
+    new_episode: EpisodeFactory,
+    new_policy: PolicyFactory,
+    concurrency: int,
+    max_turns: int | None = None,
+) -> AsyncIterator[dict[str, Any]]:
+    """Yields finished rows in the order in which they end; at most `concurrency` are resident."""
+    source = iter(rows)
+    running: set[asyncio.Task] = set()
+    try:
+        while True:
+            while len(running) < concurrency and (row := next(source, None)) is not None:
+                play = play_episode(row, new_episode(row), new_policy(row), max_turns)
+                running.add(asyncio.create_task(play))
+            if not running:
+                return
+            ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def play_episode(
+    row: dict[str, Any], episode: Episode, policy: Complete, max_turns: int | None = None
+) -> dict[str, Any]:
+    """Plays one episode to its end and returns its row.
+
+    A policy that cannot be reached ends it masked as `policy_endpoint_failed`; a prompt that has
+    outgrown the model ends it scored as `context_overflow`.
+    """
+    params = row["responses_create_params"]
+    turn_ends: list[int] = []
+    imposed = failure = None
+    seen = await episode.seed()
+    output: list[Item] = list(seen.items)
+    changes = ToolChanges()
+    changes.note(0, seen.tools)
+    tools = seen.tools if seen.tools is not None else params.get("tools")
+    history = [*params["input"], *seen.items]
+    while not seen.done:
+        if max_turns is not None and len(turn_ends) >= max_turns:
+            imposed = StopReason.MAX_TURNS
+            break
+        try:
+            answer = await policy(chat_messages(history), chat_tools(tools))
+        except ContextOverflow as error:
+            imposed, failure = StopReason.CONTEXT_OVERFLOW, str(error)
+            break
+        except ChatFailed as error:
+            imposed, failure = StopReason.POLICY_ENDPOINT_FAILED, str(error)
+            break
+        items = output_items(answer)
+        output += items
+        if not getattr(seen, "reward_only", False):
+            turn_ends.append(len(output) - 1)
+        seen = await episode.step(items)
+        changes.note(len(turn_ends), seen.tools)
+        tools = seen.tools if seen.tools is not None else tools
+        output += seen.items
+        history += items + seen.items
+    verdict = await episode.verify(imposed and imposed.value)
+    if failure and not verdict.get("failure"):
+        verdict["failure"] = {"kind": imposed.value, "message": failure}
+    played = {"turn_output_indices": turn_ends, "response": {"output": output}}
+    return row | verdict | changes.as_field() | played
+
+
+def chat_messages(items: list[Item]) -> list[dict[str, Any]]:
+    """Responses-API items as chat messages; the calls of one turn share one assistant message."""
+    messages: list[dict[str, Any]] = []
+    for item in items:
+        kind = item.get("type", "message")
+        if kind == "function_call":
+            if not messages or messages[-1]["role"] != "assistant":
+                messages.append({"role": "assistant", "content": None})
+            function = {"name": item["name"], "arguments": item["arguments"]}
+            call = {"id": item["call_id"], "type": "function", "function": function}
+            messages[-1].setdefault("tool_calls", []).append(call)
+        elif kind == "function_call_output":
+            messages.append(
+                {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
+            )
+        elif kind == "message":
+            messages.append({"role": item["role"], "content": _text(item["content"])})
+    return messages
+
+
+def chat_tools(tools: list[Item] | None) -> list[dict[str, Any]] | None:
+    """Responses-API function tools in chat format."""
+    keys = ("name", "description", "parameters")
+    return [
+        {"type": "function", "function": {key: tool[key] for key in keys}} for tool in tools or []
+    ]
+
+
+def output_items(answer: dict[str, Any]) -> list[Item]:
+    """A chat answer as Responses-API output items."""
+    items: list[Item] = []
+    if answer.get("content"):
+        content = [{"type": "output_text", "text": answer["content"], "annotations": []}]
+        items.append({"type": "message", "role": "assistant", "content": content})
+    for index, call in enumerate(answer.get("tool_calls") or []):
+        function = call["function"]
+        arguments = function.get("arguments")
+        items.append(
+            {
+                "type": "function_call",
+                "call_id": call.get("id") or f"call_{index}",
+                "name": function.get("name"),
+                "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
+            }
+        )
+    return items or [{"type": "message", "role": "assistant", "content": []}]
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text", "") for part in content)

