@@ -1,0 +1,1 @@
+"""Training files from rows and rollouts: mixtures (`mix`), selections (`selection`), SFT (`sft`)."""

@@ -1,0 +1,103 @@
+"""Who talks to the policy: a script that answers with its facts, or a frozen model in the role."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from nemo_tau2.chat import Complete
+from nemo_tau2.outcomes import StopReason
+from nemo_tau2.simulation.helpers import PROMPTS, Unusable, ask
+from nemo_tau2.simulation.records import snake
+from nemo_tau2.simulation.scenario import SpecRow
+
+STOP = "###STOP###"
+MAX_MESSAGE = 8000
+"""Characters a customer message may have."""
+
+_GREETING = "Hello, how can I help?"
+_GOODBYE = re.compile(r"good ?bye|have a (great|nice|good) day", re.IGNORECASE)
+
+
+class CustomerRole(Protocol):
+    """One customer in one episode."""
+
+    async def reply(self, said: str | None) -> str:
+        """The next message; `said` is None for the first. Holds STOP when it is the last."""
+
+
+def opening_of(row: SpecRow) -> str:
+    """The first message: the row's own, or the numbered needs."""
+    needs = " ".join(f"{q.number}. {q.text}" for q in row.questions)
+    return row.customer.opening or f"Hello, I need help: {needs}".strip()
+
+
+class ScriptedCustomer:
+    """Opens, gives the facts the agent names, leaves when its needs are met or patience ends.
+
+    `is_served` says whether every need is met; the episode knows.
+    """
+
+    def __init__(self, row: SpecRow, facts: dict[str, Any], is_served: Callable[[], bool]):
+        self.row, self.facts, self.is_served = row, facts, is_served
+        self._idle = 0
+
+    async def reply(self, said: str | None) -> str:
+        if said is None:
+            return opening_of(self.row)
+        if self.is_served() or _GOODBYE.search(said):
+            return f"Thank you. {STOP}"
+        self._idle += 1
+        if self._idle > self.row.persona.patience:
+            return f"This takes too long. {STOP}"
+        text = said.casefold()
+        asked = {
+            name: value
+            for name, value in self.facts.items()
+            if snake(name).replace("_", " ") in text or name.casefold() in text
+        }
+        if asked:
+            return ", ".join(f"{k.replace('_', ' ')}: {v}" for k, v in list(asked.items())[:8])
+        return "Please go on."
+
+
+class LLMCustomer:
+    """A model in the role. It may not stop at once, restart the conversation, or say nothing."""
+
+    def __init__(self, row: SpecRow, facts: dict[str, Any], complete: Complete):
+        self.complete = complete
+        self._first: str | None = None
+        system = PROMPTS["customer"].format(
+            name=row.persona.name,
+            style=row.persona.style,
+            questions="\n".join(f"{q.number}. {q.text}" for q in row.questions),
+            facts="\n".join(f"{k}: {v}" for k, v in facts.items()),
+        )
+        self._messages = [{"role": "system", "content": system}]
+
+    def recall(self, exchanged: list[tuple[str | None, str]]) -> None:
+        """Takes over a dialogue that a prefix has had in its name."""
+        for said, answered in exchanged:
+            self._first = self._first or answered
+            self._messages += [
+                {"role": "user", "content": said or _GREETING},
+                {"role": "assistant", "content": answered},
+            ]
+
+    async def reply(self, said: str | None) -> str:
+        self._messages.append({"role": "user", "content": said or _GREETING})
+
+        def read(text: str) -> str:
+            if not text:
+                raise Unusable("an empty message")
+            if len(text) > MAX_MESSAGE:
+                raise Unusable(f"a message of {len(text)} characters")
+            if self._first is None and STOP in text:
+                raise Unusable("it stopped at once")
+            if self._first is not None and text.replace(STOP, "").strip() == self._first:
+                raise Unusable("it restarted the conversation")
+            return text
+
+        text = await ask(self.complete, self._messages, read, StopReason.USER_SIMULATOR_FAILED)
+        self._first = self._first or text
+        self._messages.append({"role": "assistant", "content": text})
+        return text

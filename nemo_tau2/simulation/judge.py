@@ -1,0 +1,113 @@
+"""Who says which sub-questions are resolved: a rule over the transcript, or a frozen model.
+
+A missing or malformed single verdict is None (not resolved); an answer that cannot be read at all is
+asked for again and then fails as `judge_failed`. Verdicts for unknown numbers are ignored.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from nemo_tau2.chat import Complete
+from nemo_tau2.outcomes import StopReason
+from nemo_tau2.rewards.coverage import Evidence, Need, grounds
+from nemo_tau2.simulation.helpers import PROMPTS, Unusable, ask
+from nemo_tau2.simulation.records import normal
+from nemo_tau2.simulation.scenario import Question
+
+Verdicts = dict[int, bool | None]
+Line = tuple[str, Any]
+"""(`customer` | `agent`, text), (`tool`, Evidence) or (`error`, text), in order."""
+
+
+class Judge(Protocol):
+    """Judges one finished conversation."""
+
+    async def __call__(self, questions: Sequence[Question], transcript: Sequence[Line]) -> Verdicts:
+        """One verdict per question. Raises InfrastructureFailure with `judge_failed`."""
+
+
+class RuleJudge:
+    """Resolved: after a grounding call the agent said one of the fields' values to the customer."""
+
+    async def __call__(self, questions: Sequence[Question], transcript: Sequence[Line]) -> Verdicts:
+        return judged(questions, transcript)
+
+
+def judged(questions: Sequence[Question], transcript: Sequence[Line]) -> Verdicts:
+    """The rule. A generic question is resolved once the agent has said anything."""
+    return {q.number: _resolved(q, transcript) for q in questions}
+
+
+def need_of(question: Question) -> Need:
+    """The evidence a question needs."""
+    return Need(question.number, question.action, question.fields, question.arguments)
+
+
+def _resolved(question: Question, transcript: Sequence[Line]) -> bool:
+    need, wanted, grounded = need_of(question), [], question.action is None
+    for kind, what in transcript:
+        if kind == "tool" and grounds(need, what):
+            grounded = True
+            wanted += [what.outputs[f] for f in question.fields if f in what.outputs]
+        elif kind == "agent" and grounded and (not wanted or any(says(what, v) for v in wanted)):
+            return True
+    return False
+
+
+def says(text: str, value: Any) -> bool:
+    """Whether a text holds a value; a boolean is held by any text."""
+    if isinstance(value, bool) or value in (None, "", [], {}):
+        return bool(text.strip())
+    if isinstance(value, dict):
+        return any(says(text, item) for item in value.values())
+    if isinstance(value, list):
+        return any(says(text, item) for item in value)
+    return normal(value) in normal(text)
+
+
+class LLMJudge:
+    """A model with the grounding rule in its prompt."""
+
+    def __init__(self, complete: Complete):
+        self.complete = complete
+
+    async def __call__(self, questions: Sequence[Question], transcript: Sequence[Line]) -> Verdicts:
+        numbers = {q.number for q in questions}
+        lines = "\n".join(f"{kind}: {_text(what)}" for kind, what in transcript)
+        asked = "\n".join(f"{q.number}. {q.text}" for q in questions)
+        messages = [
+            {"role": "system", "content": PROMPTS["judge"]},
+            {"role": "user", "content": f"Transcript:\n{lines}\n\nQuestions:\n{asked}"},
+        ]
+        return await ask(
+            self.complete, messages, lambda text: read(text, numbers), StopReason.JUDGE_FAILED
+        )
+
+
+def read(text: str, numbers: set[int]) -> Verdicts:
+    """The verdicts in an answer. Raises Unusable where there is no list of verdicts."""
+    try:
+        entries = json.loads(text[text.find("{") : text.rfind("}") + 1])["verdicts"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Unusable("no JSON with verdicts") from None
+    if not isinstance(entries, list):
+        raise Unusable("verdicts is no list")
+    verdicts: Verdicts = dict.fromkeys(numbers)
+    seen: set[int] = set()
+    for entry in entries:
+        number = entry.get("number") if isinstance(entry, dict) else None
+        if not isinstance(number, int) or isinstance(number, bool) or number not in numbers:
+            continue
+        verdict = entry.get("resolved")
+        valid = isinstance(verdict, bool) and (number not in seen or verdicts[number] is verdict)
+        verdicts[number] = verdict if valid else None
+        seen.add(number)
+    return verdicts
+
+
+def _text(what: Any) -> str:
+    if isinstance(what, Evidence):
+        parts = {"action": what.action, "arguments": what.arguments, "outputs": what.outputs}
+        return json.dumps(parts, ensure_ascii=False, default=str)
+    return str(what)

@@ -1,0 +1,113 @@
+"""Routed mode (K10): only the active node's tools, focus messages on each switch, four kinds of error.
+
+After a customer message the entry is active again where the script says so (`reset_to_initial_node`);
+a delegate that has answered gives control back to the node that called it (`delegates_return`).
+"""
+
+from typing import Any
+
+from nemo_tau2.agentscript.graph import Node, Tool, ToolKind
+from nemo_tau2.episodes import Item, message_item
+from nemo_tau2.simulation.episode import SpecEpisode, as_function
+from nemo_tau2.simulation.session import CallRefusedError, Done, Refusal
+
+
+class RoutedEpisode(SpecEpisode):
+    """A router and its subagents."""
+
+    _callers: list[str]
+    _focused: str | None = None
+    _focus_text = ""
+
+    def tools(self) -> list[Item]:
+        """The visible tools of the active node; guards are evaluated anew each time."""
+        visible = self.session.visible()
+        if not visible and not self.stop_reason:
+            self.dead_ends += 1
+        return [as_function(tool) for tool in visible]
+
+    def resolve(self, name: str) -> tuple[Node, Tool]:
+        """The active node's tool of that name, or which of the four errors it is."""
+        if self.session.stop_reason:
+            raise CallRefusedError(Refusal.UNAVAILABLE, "the session has left this agent")
+        node = self.graph.nodes[self.session.node]
+        tool = node.tool(name)
+        if tool is None:
+            others = self.graph.nodes_with_tool(name)
+            if not others:
+                raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name!r}")
+            hint = f"; it belongs to {', '.join(others)}" if self._names_right else ""
+            raise CallRefusedError(
+                Refusal.WRONG_SUBAGENT, f"{name!r} is not a tool of {node.name}{hint}"
+            )
+        self._check_guard(tool)
+        return node, tool
+
+    @property
+    def _names_right(self) -> bool:
+        return self.options.name_the_right_subagent
+
+    async def _begin(self) -> list[Item]:
+        self._callers = []
+        return await super()._begin()
+
+    async def _execute(self, done: Done, tool: Tool, node: Node, given: dict[str, Any]) -> None:
+        await super()._execute(done, tool, node, given)
+        if done.goto is None:
+            return
+        if tool.kind is ToolKind.DELEGATE and self.budget.delegates_return and not tool.connected:
+            self._callers.append(node.name)
+        elif tool.kind is ToolKind.TRANSITION:
+            self._callers.clear()
+        if not tool.connected:
+            await self._switch(done.goto)
+        else:
+            done.goto = None
+
+    async def _switch(self, target: str) -> None:
+        source = self.session.node
+        self._focus_text = await self.session.enter(target)
+        if self.session.node != source:
+            self.switches.append((source, self.session.node))
+            self.session.version += 1
+            self._focused = None
+
+    async def _after_calls(self) -> list[Item]:
+        self._check_terminal()
+        return [] if self.stop_reason else await self._focus()
+
+    async def _answered(self, text: str) -> list[Item]:
+        target = await self.session.leave()
+        if target is None and self._callers:
+            target = self._callers.pop()
+        elif target is None and self.budget.reset_to_initial_node:
+            self._callers.clear()
+            target = self.graph.entry
+        self._next = target or self.session.node
+        return await self.hear_customer(text)
+
+    async def _after_customer(self) -> list[Item]:
+        before = self.session.node
+        self._focus_text = await self.session.enter(getattr(self, "_next", before))
+        if self.session.node != before:
+            self._focused = None
+        self._check_terminal()
+        return [] if self.stop_reason else self._focus_items(self._focus_text)
+
+    async def _focus(self) -> list[Item]:
+        before = self.session.node
+        text = await self.session.focus()
+        if self.session.node != before:
+            self.switches.append((before, self.session.node))
+            self._focused = None
+        self._check_terminal()
+        return [] if self.stop_reason else self._focus_items(text)
+
+    def _focus_items(self, text: str) -> list[Item]:
+        changed = self.options.focus == "change" and text != self._last
+        if self._focused == self.session.node and not changed:
+            return []
+        self._focused, self._last = self.session.node, text
+        return [message_item(self.options.focus_role, text)] if text else []
+
+    _last = ""

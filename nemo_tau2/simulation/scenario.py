@@ -1,0 +1,152 @@
+"""What a dataset row says about one episode: the script, what the customer wants, who they are.
+
+`SpecRow` is the `verifier_metadata` of a row. The models forbid unknown keys, so a misspelt persona or
+scenario is an error with a place, never a silent default. Nothing here knows a graph: whether a named
+action exists is checked where a row meets its script (`session`).
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from nemo_tau2.episodes import Item
+from nemo_tau2.errors import UserError
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Mode(StrEnum):
+    """How the graph becomes an environment."""
+
+    FLAT = "flat"
+    """One agent, every advertised tool callable, a customer."""
+    ROUTED = "routed"
+    """Router and subagents: only the active node's tools are visible."""
+    SANDBOX = "sandbox"
+    """Tools and state, no customer; scored by the final state."""
+    PIVOT = "pivot"
+    """One constrained turn with a tool withheld, then a recovery turn."""
+
+
+class Question(_Strict):
+    """One numbered sub-question of a task, with the evidence that can ground its answer."""
+
+    number: int = Field(ge=1)
+    """Its number in the task intent, from 1."""
+    text: str
+    """The question as the customer and the judge read it."""
+    action: str | None = None
+    """The action whose successful call grounds an answer; None for a generic question."""
+    fields: tuple[str, ...] = ()
+    """Output fields of that action that hold the answer; empty: a successful call is enough."""
+    arguments: dict[str, Any] | None = None
+    """Arguments the call must have (a subset is enough); None: any."""
+
+
+class Persona(_Strict):
+    """Who the customer is, constant for a conversation."""
+
+    name: str = "Customer"
+    """How the customer is called."""
+    style: str = "plain"
+    """How they write, in a few words."""
+    patience: int = Field(8, ge=1, le=100)
+    """Agent messages without progress before they leave."""
+
+
+class Customer(_Strict):
+    """What the customer says first and what they can be asked for."""
+
+    opening: str = ""
+    """The first message; empty: the scripted customer reads out its questions."""
+    facts: dict[str, Any] = Field(default_factory=dict)
+    """Values the customer knows, by parameter or variable name."""
+
+
+class Scenario(_Strict):
+    """One customer's need on one script, before personas and prefixes multiply it into rows."""
+
+    scenario_id: str
+    """Unique within the script; train and validation are split by it."""
+    questions: tuple[Question, ...] = ()
+    """The task intent."""
+    customer: Customer = Customer()
+    """The customer's opening and facts."""
+    expected_state: dict[str, Any] | None = None
+    """The state the reference actions lead to (`sandbox`); None where none is scored."""
+    transfer: bool | None = None
+    """Whether the case belongs with a person; None: not scored."""
+
+
+class SpecRow(_Strict):
+    """`verifier_metadata` of a row."""
+
+    mode: Mode
+    """The environment's mode."""
+    script: str
+    """A built-in script's name or a path to an `.agent` file."""
+    scenario_id: str
+    """The scenario."""
+    task_id: str
+    """`<script>/<scenario_id>[/variant]`."""
+    domain: str
+    """The script's name."""
+    group_id: str
+    """Rollouts that are compared with each other share it: the original prefix of the dataset."""
+    trial: int = 0
+    """Which of a group's rollouts."""
+    split: str = "train"
+    """train or validation."""
+    questions: tuple[Question, ...] = ()
+    """The task intent."""
+    persona: Persona = Persona()
+    """The customer's persona."""
+    customer: Customer = Customer()
+    """The customer's opening and facts."""
+    expected_state: dict[str, Any] | None = None
+    """`sandbox`: the reference state."""
+    transfer: bool | None = None
+    """Whether the case belongs with a person."""
+    seed: int = 0
+    """Seed of the emulated records."""
+    prefix: tuple[Item, ...] = ()
+    """Items between the opening and the policy's first turn: a generated prefix."""
+    withheld_tool: str | None = None
+    """`pivot`: the tool taken away at the constrained turn."""
+    prompt_versions: dict[str, str] = Field(default_factory=dict)
+    """Hashes of the helper prompts the row was made with."""
+
+
+def parse_row(metadata: Any, where: str = "verifier_metadata") -> SpecRow:
+    """Validates the metadata of a row.
+
+    Raises:
+        UserError: an unknown key, a missing or wrong value, or question numbers other than 1..n.
+    """
+    row = _validated(SpecRow, metadata, where)
+    if [q.number for q in row.questions] != list(range(1, len(row.questions) + 1)):
+        raise UserError(f"{where}: questions: number them 1 to {len(row.questions)}, in order")
+    return row
+
+
+def parse_persona(data: Any, where: str) -> Persona:
+    """Validates one persona. Raises UserError for an unknown key or a wrong value."""
+    return _validated(Persona, data, where)
+
+
+def parse_scenario(data: Any, where: str) -> Scenario:
+    """Validates one scenario. Raises UserError for an unknown key or a wrong value."""
+    return _validated(Scenario, data, where)
+
+
+def _validated[M: BaseModel](model: type[M], data: Any, where: str) -> M:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or model.__name__
+        keys = ", ".join(model.model_fields)
+        raise UserError(f"{where}: {place}: {first['msg']} (keys: {keys})") from None
