@@ -39,7 +39,17 @@ SIDEWAYS = {
     ("cli", "bench"),
     ("evaluation", "rollouts"),
 }
-ROOT = {"chat", "episodes", "errors", "outcomes", "gym_compat", "diagnosis", "recipes", "train"}
+ROOT = {
+    "chat",
+    "chat_items",
+    "episodes",
+    "errors",
+    "outcomes",
+    "gym_compat",
+    "diagnosis",
+    "recipes",
+    "train",
+}
 PURE = ("credit", "rewards", "agentscript")
 HEAVY = {"nemo_gym", "nemo_rl", "ray", "torch", "litellm", "tau2", "fastapi", "aiohttp"}
 

@@ -1,6 +1,6 @@
 """Episodes as the benches play them: gold, one call per turn, in process."""
 
-from nemo_tau2.rollouts.direct import output_items
+from nemo_tau2.chat_items import output_items
 from nemo_tau2.tau2.domains import Domain
 from nemo_tau2.tau2.engine import Task
 from nemo_tau2.tau2.episode import Tau2Episode

@@ -250,7 +250,7 @@ class _FuzzUser:
 
 
 async def _play(domain: Any, task: Any, script: Script) -> Any:
-    from nemo_tau2.rollouts.direct import output_items
+    from nemo_tau2.chat_items import output_items
     from nemo_tau2.tau2.episode import Limits, Tau2Episode
 
     limits = Limits(max_steps=10_000, max_errors=10_000)

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nemo_tau2.chat_items import chat_messages, chat_tools
 from nemo_tau2.datasets.chat_template import Template
 from nemo_tau2.datasets.files import case_of
 from nemo_tau2.errors import UserError
-from nemo_tau2.rollouts.direct import chat_messages, chat_tools
 
 Item = dict[str, Any]
 Row = dict[str, Any]

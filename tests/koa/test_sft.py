@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from nemo_tau2.chat_items import chat_tools
 from nemo_tau2.datasets.chat_template import load_template
 from nemo_tau2.datasets.sft import Kept, examples, split_cases, tools_at, unusable
 from nemo_tau2.errors import UserError
-from nemo_tau2.rollouts.direct import chat_tools, play_episode
+from nemo_tau2.rollouts.direct import play_episode
 from nemo_tau2.simulation.factory import new_episode
 from nemo_tau2.simulation.policies import Oracle
 from tests.koa.conftest import built, lines, run

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from nemo_tau2.bench.episodes import gold_policy
-from nemo_tau2.rollouts.direct import output_items
+from nemo_tau2.chat_items import output_items
 from nemo_tau2.tau2.domains import load_domain
 from nemo_tau2.tau2.engine import STOP, UserMessage
 from nemo_tau2.tau2.episode import Tau2Episode
