@@ -24,6 +24,7 @@ KEY_VARIABLES = {
     "policy_model": "NEMO_TAU2_POLICY_KEY",
     "user_model": "NEMO_TAU2_USER_KEY",
     "judge_model": "NEMO_TAU2_JUDGE_KEY",
+    "helper_model": "NEMO_TAU2_HELPER_KEY",
 }
 """API keys travel in the environment of the servers: a configuration lands in logs and process lists."""
 

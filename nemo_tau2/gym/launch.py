@@ -86,6 +86,8 @@ class LaunchConfig(BaseModel):
     """What answers as `user_model`, None for a scripted user."""
     judge: Served | None = None
     """What answers as `judge_model`, None where nothing needs judging."""
+    helper: Served | None = None
+    """What answers as `helper_model`: the frozen model of Agent Script environments."""
     run_dir: Path
     """Where logs and the folder of interpreters go."""
     overrides: dict[str, Any] = {}
@@ -175,15 +177,13 @@ def gym_config(
     policy["policy_model"]["responses_api_models"]["vllm_model"]["num_workers"] = (
         config.model_workers
     )
-    user = {}
-    if config.user is not None:
-        user = model_server("user_model", config.user.url, config.user.model, token_ids=False)
-    judge = {}
-    if config.judge is not None:
-        judge = model_server("judge_model", config.judge.url, config.judge.model, token_ids=False)
+    frozen = [
+        model_server(name, served.url, served.model, token_ids=False)
+        for name, served in _frozen(config).items()
+    ]
     environment = absolute_config(find_config(config.environment))
     overrides = {name: absolute_instance(value) for name, value in config.overrides.items()}
-    merged = OmegaConf.merge(environment, policy, user, judge, overrides)
+    merged = OmegaConf.merge(environment, policy, *frozen, overrides)
     settings = OmegaConf.to_container(merged, resolve=False)
     servers = instances(settings)
     ports = dict(zip([*servers, "head_server"], free_ports(len(servers) + 1), strict=True))
@@ -198,6 +198,16 @@ def gym_config(
         "nemo_gym_log_dir": str(logs),
     }
     return settings | gym_compat.launch_settings(), ports
+
+
+def _frozen(config: LaunchConfig) -> dict[str, Served]:
+    """{model server: what answers} of the models that are not trained."""
+    given = {
+        "user_model": config.user,
+        "judge_model": config.judge,
+        "helper_model": config.helper,
+    }
+    return {name: served for name, served in given.items() if served is not None}
 
 
 def free_ports(count: int) -> list[int]:
@@ -239,10 +249,7 @@ def _server_environment(config: LaunchConfig, launch_id: str) -> dict[str, str]:
         if isinstance(config.policy, Served)
         else "none"
     }
-    if config.user is not None:
-        keys[KEY_VARIABLES["user_model"]] = config.user.api_key
-    if config.judge is not None:
-        keys[KEY_VARIABLES["judge_model"]] = config.judge.api_key
+    keys |= {KEY_VARIABLES[name]: served.api_key for name, served in _frozen(config).items()}
     # Servers start elsewhere: relative entries, as of an uninstalled checkout, would be lost.
     paths = [
         os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path

@@ -18,15 +18,10 @@ from nemo_tau2.gym.http import Peer, new_session
 from nemo_tau2.gym.model_chat import ModelServerChat
 from nemo_tau2.gym.resources import EpisodeServer, EpisodeServerConfig
 from nemo_tau2.rewards.spec_tiers import SpecTierRewards
-from nemo_tau2.simulation.customer import LLMCustomer
-from nemo_tau2.simulation.emulator import LLMEmulator
 from nemo_tau2.simulation.episode import SpecEpisode
-from nemo_tau2.simulation.factory import new_episode
-from nemo_tau2.simulation.judge import LLMJudge
+from nemo_tau2.simulation.factory import helper_roles, new_episode
 from nemo_tau2.simulation.options import SpecOptions
-from nemo_tau2.simulation.scenario import parse_row
 from nemo_tau2.simulation.scripts import load_script
-from nemo_tau2.simulation.session import facts_of
 
 
 class SpecServiceConfig(EpisodeServerConfig):
@@ -46,6 +41,12 @@ class SpecServiceConfig(EpisodeServerConfig):
     """A model of its own for the judge."""
     helper_sampling: dict[str, Any] = Field(default_factory=lambda: {"temperature": 0.0})
     """Sampling parameters of helper completions."""
+    customer_sampling: dict[str, Any] | None = None
+    """The customer's own; None: `helper_sampling`."""
+    emulator_sampling: dict[str, Any] | None = None
+    """The tool emulator's own; None: `helper_sampling`."""
+    judge_sampling: dict[str, Any] | None = None
+    """The judge's own; None: `helper_sampling`."""
     helper_request_timeout_s: PositiveFloat = 120.0
     """Seconds for one helper completion; `options.helper_timeout_s` bounds a whole answer."""
     rewards: SpecTierRewards = SpecTierRewards()
@@ -84,18 +85,18 @@ class SpecService(EpisodeServer):
             raise UserError(
                 "the row has no verifier_metadata; make rows with `nemo-tau2 spec rows`"
             )
-        config, roles = self.config, {}
-        if chat := self._chat(config.customer_model_server):
-            spec = parse_row(row["verifier_metadata"])
-            facts = facts_of(load_script(spec.script), spec.seed, spec.customer.facts)
-            roles["customer"] = LLMCustomer(spec, facts, chat)
-        if chat := self._chat(config.emulator_model_server):
-            roles["emulator"] = LLMEmulator(chat)
-        if chat := self._chat(config.judge_model_server):
-            roles["judge"] = LLMJudge(chat)
+        config = self.config
+        roles = helper_roles(
+            row,
+            self._chat(config.customer_model_server, config.customer_sampling),
+            self._chat(config.emulator_model_server, config.emulator_sampling),
+            self._chat(config.judge_model_server, config.judge_sampling),
+        )
         return new_episode(row, options=config.options, rewards=config.rewards, **roles)
 
-    def _chat(self, own: ModelServerRef | None) -> ModelServerChat | None:
+    def _chat(
+        self, own: ModelServerRef | None, sampling: dict[str, Any] | None
+    ) -> ModelServerChat | None:
         reference = own or self.config.helper_model_server
         if reference is None:
             return None
@@ -104,5 +105,5 @@ class SpecService(EpisodeServer):
             self._session = new_session()
         url = f"http://{server['host']}:{server['port']}"
         peer = Peer(reference.name, url, self._session, cookies={})
-        config = self.config
-        return ModelServerChat(peer, config.helper_sampling, config.helper_request_timeout_s)
+        chosen = self.config.helper_sampling if sampling is None else sampling
+        return ModelServerChat(peer, chosen, self.config.helper_request_timeout_s)

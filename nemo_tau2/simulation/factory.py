@@ -4,14 +4,18 @@ import json
 from typing import Any
 
 from nemo_tau2.agentscript.graph import WorkflowGraph
+from nemo_tau2.chat import Complete
 from nemo_tau2.errors import UserError
+from nemo_tau2.simulation.customer import LLMCustomer
+from nemo_tau2.simulation.emulator import LLMEmulator
 from nemo_tau2.simulation.episode import SandboxEpisode, SpecEpisode, flat_tools, world_state
+from nemo_tau2.simulation.judge import LLMJudge
 from nemo_tau2.simulation.pivot import PivotEpisode
 from nemo_tau2.simulation.records import choices_of, sample, writes
 from nemo_tau2.simulation.routed import RoutedEpisode
 from nemo_tau2.simulation.scenario import Mode, parse_row
 from nemo_tau2.simulation.scripts import load_script
-from nemo_tau2.simulation.session import Session
+from nemo_tau2.simulation.session import Session, facts_of
 
 EPISODES = {
     Mode.FLAT: SpecEpisode,
@@ -42,6 +46,25 @@ def new_episode(row: dict[str, Any], **settings: Any) -> SpecEpisode:
         named = {*names, *([spec.withheld_tool] if spec.withheld_tool else [])}
         settings.setdefault("tool_names", [n for n in flat_tools(graph) if n in named])
     return EPISODES[spec.mode](graph, spec, **settings)
+
+
+def helper_roles(
+    row: dict[str, Any],
+    customer: Complete | None = None,
+    emulator: Complete | None = None,
+    judge: Complete | None = None,
+) -> dict[str, Any]:
+    """Settings of an episode for the roles that a model plays; a role without a chat is scripted."""
+    roles: dict[str, Any] = {}
+    if customer:
+        spec = parse_row(row.get("verifier_metadata"))
+        facts = facts_of(load_script(spec.script), spec.seed, spec.customer.facts)
+        roles["customer"] = LLMCustomer(spec, facts, customer)
+    if emulator:
+        roles["emulator"] = LLMEmulator(emulator)
+    if judge:
+        roles["judge"] = LLMJudge(judge)
+    return roles
 
 
 def plain_row(script: str, mode: str, seed: int = 0, max_questions: int = 3) -> dict[str, Any]:

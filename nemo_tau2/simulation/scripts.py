@@ -24,16 +24,21 @@ def load_script(name_or_path: str) -> WorkflowGraph:
     Raises:
         UserError: there is no such script, it breaks the grammar, or the sidecar does not fit.
     """
-    path = AGENTS / f"{name_or_path}.agent"
-    if name_or_path not in built_in():
-        path = Path(name_or_path)
-    sidecar = sidecar_of(path)
+    path, *sidecars = script_files(name_or_path)
     try:
-        stamp = (path.stat().st_mtime_ns, sidecar.stat().st_mtime_ns if sidecar.is_file() else 0)
+        stamp = (path.stat().st_mtime_ns, sidecars[0].stat().st_mtime_ns if sidecars else 0)
     except OSError:
         known = ", ".join(built_in())
         raise UserError(f"no script {name_or_path!r}: give a path or one of {known}") from None
     return _load(path, stamp)
+
+
+def script_files(name_or_path: str) -> list[Path]:
+    """The files behind a script: the `.agent` file and, where there is one, its sidecar."""
+    path = AGENTS / f"{name_or_path}.agent"
+    if name_or_path not in built_in():
+        path = Path(name_or_path)
+    return [path, *(p for p in [sidecar_of(path)] if p.is_file())]
 
 
 @lru_cache(maxsize=64)

@@ -4,7 +4,7 @@ import json
 
 from nemo_tau2.chat import Endpoint
 from nemo_tau2.rollouts.plan import RolloutPlan
-from nemo_tau2.rollouts.through_gym import _overrides, _sampled
+from nemo_tau2.rollouts.through_gym import _sampled
 
 ROW = {"responses_create_params": {"input": [], "tools": []}}
 
@@ -36,7 +36,7 @@ def test_a_scripted_policy_changes_no_row():
 
 def test_a_model_user_and_a_judge_are_referred_to_by_name():
     served = (None, "http://x/v1", "m", '{"temperature": 0.0}')
-    overrides = _overrides(plan(user=served, judge=served, max_turns=40))
+    overrides = plan(user=served, judge=served, max_turns=40).overrides([])
     server = overrides["tau2_airline"]["resources_servers"]["tau2_bench"]
     assert server["user"] == "llm" and server["user_model_server"]["name"] == "user_model"
     assert server["judge_model_server"]["name"] == "judge_model"
@@ -45,6 +45,6 @@ def test_a_model_user_and_a_judge_are_referred_to_by_name():
 
 
 def test_each_domain_of_all_has_its_agent():
-    assert set(_overrides(plan(domain="all", max_turns=3))) == {
+    assert set(plan(domain="all", max_turns=3).overrides([])) == {
         "tau2_all", "tau2_airline_agent", "tau2_retail_agent", "tau2_telecom_agent",
     }  # fmt: skip
