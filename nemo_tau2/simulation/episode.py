@@ -30,7 +30,7 @@ from nemo_tau2.simulation.judge import Judge, Line, RuleJudge, judged
 from nemo_tau2.simulation.options import SpecOptions, budget_of
 from nemo_tau2.simulation.prefixes import hydrate
 from nemo_tau2.simulation.scenario import SpecRow
-from nemo_tau2.simulation.score import score
+from nemo_tau2.simulation.score import Switch, score
 from nemo_tau2.simulation.session import (
     CallRefusedError,
     Done,
@@ -97,7 +97,7 @@ class SpecEpisode:
         self.stop_reason: StopReason | None = None
         self.failure: str | None = None
         self.errors = self.steps_in_turn = 0
-        self.switches: list[tuple[str, str]] = []
+        self.switches: list[Switch] = []
         self.dead_ends = 0
         self._names = set(tool_names) if tool_names else None
         self._started = time.monotonic()
@@ -183,8 +183,10 @@ class SpecEpisode:
             self.stop_reason = StopReason.AGENT_STOP
             return []
         self.transcript.append(("agent", text))
-        self._check_budget()
-        return [] if self.stop_reason else await self._answered(text)
+        if len(self.turns) >= self.budget.max_turns:  # a customer's answer would find no policy
+            self.stop_reason = StopReason.MAX_TURNS
+            return []
+        return await self._answered(text)
 
     async def _answered(self, text: str) -> list[Item]:
         """The policy has spoken: the customer answers."""

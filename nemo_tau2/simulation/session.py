@@ -73,6 +73,7 @@ class Done:
         version: state changes before it, those of the call just before left out.
         opened: session variables it changed.
         goto: the node it led to.
+        routes: nodes that the tools visible before it led to (routed mode).
     """
 
     turn: int
@@ -88,6 +89,7 @@ class Done:
     version: int = 0
     opened: tuple[str, ...] = ()
     goto: str | None = None
+    routes: tuple[str, ...] = ()
 
     @property
     def is_write(self) -> bool:
