@@ -31,13 +31,8 @@ from nemo_tau2.simulation.options import SpecOptions, budget_of
 from nemo_tau2.simulation.prefixes import hydrate
 from nemo_tau2.simulation.scenario import SpecRow
 from nemo_tau2.simulation.score import Switch, score
-from nemo_tau2.simulation.session import (
-    CallRefusedError,
-    Done,
-    Refusal,
-    Session,
-    facts_of,
-)
+from nemo_tau2.simulation.session import CallRefusedError, Done, Refusal, Session, facts_of
+from nemo_tau2.simulation.untrusted import read_json
 
 MAX_ARGUMENTS = 64 * 1024
 """Characters of JSON arguments one call may have."""
@@ -153,7 +148,7 @@ class SpecEpisode:
         """The tool a name means here. Raises CallRefusedError."""
         found = self._flat().get(name)
         if found is None:
-            raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name!r}")
+            raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name[:80]!r}")
         if self.options.flat_guards:
             self._check_guard(found[1])
         return found
@@ -342,9 +337,9 @@ def _parse(request: Item, index: int) -> dict[str, Any]:
         if len(arguments) > MAX_ARGUMENTS:
             raise CallRefusedError(Refusal.INVALID, f"more than {MAX_ARGUMENTS} characters")
         try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError) as error:
-            raise CallRefusedError(Refusal.INVALID, f"not JSON: {str(error)[:200]}") from None
+            arguments = read_json(arguments or "{}")
+        except ValueError as error:
+            raise CallRefusedError(Refusal.INVALID, str(error)) from None
     if not isinstance(arguments, dict):
         raise CallRefusedError(Refusal.INVALID, "the arguments are no JSON object")
     return arguments

@@ -14,6 +14,7 @@ from nemo_tau2.rewards.coverage import Evidence, Need, grounds
 from nemo_tau2.simulation.helpers import PROMPTS, Unusable, ask
 from nemo_tau2.simulation.records import normal
 from nemo_tau2.simulation.scenario import Question
+from nemo_tau2.simulation.untrusted import read_json
 
 Verdicts = dict[int, bool | None]
 Line = tuple[str, Any]
@@ -88,8 +89,8 @@ class LLMJudge:
 def read(text: str, numbers: set[int]) -> Verdicts:
     """The verdicts in an answer. Raises Unusable where there is no list of verdicts."""
     try:
-        entries = json.loads(text[text.find("{") : text.rfind("}") + 1])["verdicts"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        entries = read_json(text[text.find("{") : text.rfind("}") + 1])["verdicts"]
+    except (ValueError, KeyError, TypeError):
         raise Unusable("no JSON with verdicts") from None
     if not isinstance(entries, list):
         raise Unusable("verdicts is no list")

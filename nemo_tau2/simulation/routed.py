@@ -48,7 +48,7 @@ class RoutedEpisode(SpecEpisode):
         if tool is None:
             others = self.graph.nodes_with_tool(name)
             if not others:
-                raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name!r}")
+                raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name[:80]!r}")
             hint = f"; it belongs to {', '.join(others)}" if self._names_right else ""
             raise CallRefusedError(
                 Refusal.WRONG_SUBAGENT, f"{name!r} is not a tool of {node.name}{hint}"
