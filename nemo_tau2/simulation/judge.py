@@ -1,7 +1,8 @@
 """Who says which sub-questions are resolved: a rule over the transcript, or a frozen model.
 
-A missing or malformed single verdict is None (not resolved); an answer that cannot be read at all is
-asked for again and then fails as `judge_failed`. Verdicts for unknown numbers are ignored.
+A missing or malformed single verdict is None (not resolved); an answer that cannot be read, or has no
+verdict on any of the questions, is asked for again and then fails as `judge_failed`. Verdicts for unknown
+numbers are ignored.
 """
 
 import json
@@ -56,6 +57,46 @@ def _resolved(question: Question, transcript: Sequence[Line]) -> bool:
     return False
 
 
+def needless(questions: Sequence[Question], transcript: Sequence[Line]) -> int:
+    """Customer messages since every question was answered in full, or the last call after that.
+
+    In full: a grounding call, and every field's value was said since. 0 where one is not, or is generic:
+    nobody can tell then.
+    """
+    if not questions or any(q.action is None for q in questions):
+        return 0
+    answered = [_answered_at(question, transcript) for question in questions]
+    if None in answered:
+        return 0
+    since = max(answered)
+    for index in range(len(transcript) - 1, since, -1):
+        if transcript[index][0] in ("tool", "error"):
+            since = index
+            break
+    return sum(kind == "customer" for kind, _ in transcript[since + 1 :])
+
+
+def _answered_at(question: Question, transcript: Sequence[Line]) -> int | None:
+    """Where the agent had said every value of the latest grounding call."""
+    missing: list[Any] | None = None
+    for index, (kind, what) in enumerate(transcript):
+        if kind == "tool" and grounds(need_of(question), what):
+            missing = [what.outputs[f] for f in question.fields if f in what.outputs]
+        elif kind == "agent" and missing is not None:
+            missing = [value for value in missing if not _says_all(what, value)]
+            if not missing:
+                return index
+    return None
+
+
+def _says_all(text: str, value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_says_all(text, item) for item in value.values())
+    if isinstance(value, list):
+        return all(_says_all(text, item) for item in value)
+    return says(text, value)
+
+
 def says(text: str, value: Any) -> bool:
     """Whether a text holds a value; a boolean is held by any text."""
     if isinstance(value, bool) or value in (None, "", [], {}):
@@ -87,7 +128,7 @@ class LLMJudge:
 
 
 def read(text: str, numbers: set[int]) -> Verdicts:
-    """The verdicts in an answer. Raises Unusable where there is no list of verdicts."""
+    """The verdicts in an answer. Raises Unusable where there is none on any of the questions."""
     try:
         entries = read_json(text[text.find("{") : text.rfind("}") + 1])["verdicts"]
     except (ValueError, KeyError, TypeError):
@@ -104,6 +145,8 @@ def read(text: str, numbers: set[int]) -> Verdicts:
         valid = isinstance(verdict, bool) and (number not in seen or verdicts[number] is verdict)
         verdicts[number] = verdict if valid else None
         seen.add(number)
+    if not seen:
+        raise Unusable("no verdict on any of the questions")
     return verdicts
 
 

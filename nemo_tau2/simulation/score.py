@@ -99,7 +99,7 @@ def call_tiers(episode: "SpecEpisode", repeated: set[int]) -> dict[int, SpecTier
     for index, call in enumerate(episode.session.calls):
         if call.refusal is Refusal.WRONG_SUBAGENT:
             tier = SpecTier.WRONG_SUBAGENT
-        elif call.refusal is not None:
+        elif call.refusal is not None or call.outputs is None:  # the emulator failed in it
             tier = SpecTier.ERROR
         elif index in repeated:
             tier = SpecTier.DUPLICATE
