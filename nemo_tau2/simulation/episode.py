@@ -140,7 +140,7 @@ class SpecEpisode:
         verdicts: dict[int, bool | None] = {}
         if not self.stop_reason.infrastructure and self.row.questions and self.has_customer:
             try:
-                asked = self.judge(self.row.questions, self.transcript)
+                asked = self._judge()(self.row.questions, self.transcript)
                 limit = self.options.helper_timeout_s
                 verdicts = await within(limit, asked, StopReason.JUDGE_FAILED)
             except InfrastructureFailure as failure:
@@ -278,6 +278,12 @@ class SpecEpisode:
             self.has_customer and self.steps_in_turn >= self.budget.max_steps_per_turn
         ):
             self.stop_reason = StopReason.MAX_TURNS
+
+    def _judge(self) -> Judge:
+        """The judge; where the row's `transfer` settles the reward, no model is asked."""
+        transferred = self.stop_reason is StopReason.TRANSFER
+        settled = self.row.transfer or (self.row.transfer is False and transferred)
+        return RuleJudge() if settled else self.judge
 
     def _is_served(self) -> bool:
         verdicts = judged(self.row.questions, self.transcript)
