@@ -170,7 +170,8 @@ def _reward(
             }
         state = world_state(episode.session)
         actual = {key: state.get(key) for key in row.expected_state}
-        diff = differences(actual, row.expected_state)
+        rules = episode.options.state.overridden(row.state_rules)
+        diff = differences(actual, row.expected_state, rules)
         return float(not diff), {"kind": "state_equivalence", "state_diff": diff[:50]}
     kind = episode.options.reward
     value = _customer_reward(kind, episode, covered, repeated, evidence)
@@ -189,7 +190,7 @@ def _customer_reward(
     repeated: list[int],
     evidence: list[Evidence],
 ) -> float:
-    calls = episode.session.calls
+    calls = [c for c in episode.session.calls if c.turn >= 0]
     needs = [need_of(q) for q in episode.row.questions if q.action]
     relevant = any(grounds(need, call) for need in needs for call in evidence)
     match kind:

@@ -1,7 +1,8 @@
 """JSON that a model wrote: read within bounds, so that nothing after it has to fear depth or text.
 
-Python's reader takes NaN, infinities, lone surrogates and nesting up to its stack, all of which break
-whoever writes or walks the value later. A schema is the caller's to check.
+Python's reader takes NaN, infinities, whole numbers of any length, lone surrogates and nesting up to its
+stack, all of which break whoever writes, walks or computes with the value later. A schema is the caller's
+to check.
 """
 
 import json
@@ -35,6 +36,8 @@ def _children(value: Any) -> list[Any]:
         return value
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("not JSON: a number that is not finite")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("not JSON: a whole number beyond 64 bits")
     if isinstance(value, str) and not _is_unicode(value):
         raise ValueError("not JSON: text with half a character (a lone surrogate)")
     return []
