@@ -121,6 +121,16 @@ def test_coverage_is_scored_however_the_policy_ended(reason):
     assert (found["reward"], found["stop_reason"], found["blame"]) == (1.0, reason, "policy")
 
 
+@pytest.mark.parametrize("reason", ["agent_stop", "max_turns", "max_errors", "deadline"])
+def test_so_is_the_state_of_a_sandbox(reason):
+    written = {"parcel_id": "P1", "place": "Oslo", "moved": True}
+    data = row("sandbox", expected_state={"written": {"parcel_id=p1": written}})
+    made = episode("sandbox", row_=data)
+    assert verdict(episode("sandbox", row_=data), reason)["reward"] == 0.0
+    step(made, ("move", {"parcel_id": "P1", "place": "Oslo"}))
+    assert verdict(made, reason)["reward"] == 1.0
+
+
 class TestTransfer:
     """`transfer` of the row is the ground truth, and no judge has a say in it."""
 
