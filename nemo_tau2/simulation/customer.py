@@ -21,6 +21,8 @@ from nemo_tau2.simulation.scenario import Question, SpecRow
 STOP = "###STOP###"
 MAX_MESSAGE = 8000
 """Characters a customer message may have."""
+MAX_HEARD = 4000
+"""Characters of a policy's message that a model in the role gets to see."""
 SAME_REPLIES = 5
 """Equal answers in a row, each to another message of the policy, that a model may not give."""
 IDLE_REPLIES = 4
@@ -113,7 +115,7 @@ class LLMCustomer:
             ]
 
     async def reply(self, said: str | None) -> str:
-        self._messages.append({"role": "user", "content": said or _GREETING})
+        self._messages.append({"role": "user", "content": (said or _GREETING)[:MAX_HEARD]})
 
         def read(text: str) -> str:
             if not text:

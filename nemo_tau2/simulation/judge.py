@@ -22,6 +22,11 @@ Line = tuple[str, Any]
 """(`customer` | `agent`, text), (`tool`, Evidence) or (`error`, text), in order."""
 
 
+MAX_LINE, MAX_TRANSCRIPT = 4000, 120_000
+"""Characters of one line of the transcript a model judge sees, and about of the whole: a policy that talks
+without end must not overflow the judge, which would mask its rollout."""
+
+
 class Judge(Protocol):
     """Judges one finished conversation."""
 
@@ -116,7 +121,8 @@ class LLMJudge:
 
     async def __call__(self, questions: Sequence[Question], transcript: Sequence[Line]) -> Verdicts:
         numbers = {q.number for q in questions}
-        lines = "\n".join(f"{kind}: {_text(what)}" for kind, what in transcript)
+        limit = min(MAX_LINE, max(200, MAX_TRANSCRIPT // max(1, len(transcript))))
+        lines = "\n".join(f"{kind}: {_text(what, limit)}" for kind, what in transcript)
         asked = "\n".join(f"{q.number}. {q.text}" for q in questions)
         messages = [
             {"role": "system", "content": PROMPTS["judge"]},
@@ -150,8 +156,9 @@ def read(text: str, numbers: set[int]) -> Verdicts:
     return verdicts
 
 
-def _text(what: Any) -> str:
+def _text(what: Any, limit: int) -> str:
+    """One line, so that nobody can write another speaker's."""
     if isinstance(what, Evidence):
-        parts = {"action": what.action, "arguments": what.arguments, "outputs": what.outputs}
-        return json.dumps(parts, ensure_ascii=False, default=str)
-    return str(what)
+        what = {"action": what.action, "arguments": what.arguments, "outputs": what.outputs}
+    text = json.dumps(what, ensure_ascii=False, default=str)
+    return text if len(text) <= limit else f"{text[:limit]} ... ({len(text)} characters)"

@@ -189,3 +189,14 @@ def test_none_hangs(answers):
     made = desk(model(*answers)[0])
     found = asyncio.run(asyncio.wait_for(play(made, talks), 20))
     assert (found["blame"], found["mask_sample"]) == ("customer", True)
+
+
+def test_a_model_hears_a_bounded_message():
+    class Listens(Says):
+        async def __call__(self, messages, tools):
+            self.heard = messages[-1]["content"]
+            return await super().__call__(messages, tools)
+
+    says = Listens("Hello.", "Go on.")
+    step(desk(LLMCustomer(row("flat"), {}, says)), "word " * 1_000_000)
+    assert len(says.heard) == 4000
