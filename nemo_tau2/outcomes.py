@@ -1,7 +1,8 @@
 """How an episode ends and who is to blame: one enum for the whole package.
 
 Every episode ends with exactly one `StopReason`. It is not a reward: an episode that ended with
-`user_stop` may have failed, one that ended with `max_turns` is scored 0 and trained on.
+`user_stop` may have failed, and what one that ended with `max_turns` is worth is its environment's to say
+(docs/rollouts.md): τ² gives 0, Agent Script environments what was reached by then. Both are trained on.
 """
 
 from enum import StrEnum

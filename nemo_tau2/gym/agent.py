@@ -202,6 +202,7 @@ class DialogueAgent(SimpleResponsesAPIAgent):
                 return
             if seen.get("reward_only"):
                 rollout.extend([without_token_ids(item) for item in generated])
+                rollout.response = without_token_ids(rollout.response)
             else:
                 rollout.extend(generated)
                 rollout.turn_output_indices.append(len(rollout.output) - 1)
@@ -285,8 +286,16 @@ TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_prob
 
 
 def without_token_ids(item: Item) -> Item:
-    """An item of a generation that serves the reward alone (`Observation.reward_only`)."""
-    return {key: value for key, value in item.items() if key not in TOKEN_FIELDS}
+    """An item, or a response, of a generation that serves the reward alone (`reward_only`)."""
+    kept = {key: value for key, value in item.items() if key not in TOKEN_FIELDS}
+    if isinstance(kept.get("content"), list):
+        kept["content"] = [
+            {key: value for key, value in part.items() if key != "logprobs"}
+            if isinstance(part, dict)
+            else part
+            for part in kept["content"]
+        ]
+    return kept
 
 
 def overflowed(response: dict[str, Any]) -> bool:

@@ -37,6 +37,7 @@ def failure_row(row: Any, reason: StopReason, message: str) -> dict[str, Any]:
         "stop_reason": str(reason),
         "mask_sample": True,
         "instance_config": {"mask_sample": True},
+        "blame": "harness",
         "reward_info": {},
         "num_turns": 0,
         "num_tool_calls": 0,

@@ -8,7 +8,9 @@ default, as NeMo Gym's workplace_assistant does.
 import math
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from nemo_tau2.errors import refuse_unknown
 
 
 class FieldRules(BaseModel):
@@ -16,14 +18,23 @@ class FieldRules(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    ignore: frozenset[str] = frozenset()
+    ignore: tuple[str, ...] = ()
     """Fields left out on both sides."""
-    case_sensitive: frozenset[str] = frozenset()
+    case_sensitive: tuple[str, ...] = ()
     """Text fields compared with case; others without."""
-    unordered: frozenset[str] = frozenset()
+    unordered: tuple[str, ...] = ()
     """List fields compared as multisets."""
-    tolerance: float = 1e-9
+    tolerance: float = Field(1e-9, ge=0, allow_inf_nan=False)
     """Absolute and relative tolerance of numbers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_keys(cls, data: Any) -> Any:
+        return refuse_unknown(data, cls.model_fields)
+
+    def overridden(self, other: "FieldRules | None") -> "FieldRules":
+        """These rules, each of them replaced where the other sets it."""
+        return self.model_copy(update=other.model_dump(exclude_unset=True) if other else None)
 
 
 def differences(actual: Any, expected: Any, rules: FieldRules | None = None) -> list[str]:
@@ -64,25 +75,28 @@ def _lists(a: list, b: list, path: str, key: str, rules: FieldRules) -> list[str
         ]
     left = list(b)
     for item in a:
-        match = next((y for y in left if not _differ(item, y, path + ".*", "*", rules)), _NOTHING)
-        if match is _NOTHING:
+        places = (i for i, y in enumerate(left) if not _differ(item, y, path + ".*", "*", rules))
+        match = next(places, None)
+        if match is None:
             return [path or "."]
-        left.remove(match)
+        del left[match]  # by place: `remove` takes True for 1
     return []
-
-
-_NOTHING = object()
 
 
 def _same(a: Any, b: Any, path: str, key: str, rules: FieldRules) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
+    if isinstance(a, int) and isinstance(b, int) and max(abs(a), abs(b)) >= 2**53:
+        return a == b  # a float cannot hold them apart, or at all
     if isinstance(a, int | float) and isinstance(b, int | float):
-        return math.isclose(a, b, rel_tol=rules.tolerance, abs_tol=rules.tolerance)
+        try:
+            return math.isclose(a, b, rel_tol=rules.tolerance, abs_tol=rules.tolerance)
+        except OverflowError:
+            return False
     if isinstance(a, str) and isinstance(b, str) and not _named(path, key, rules.case_sensitive):
         return a.casefold() == b.casefold()
     return type(a) is type(b) and a == b
 
 
-def _named(path: str, key: str, names: frozenset[str]) -> bool:
+def _named(path: str, key: str, names: tuple[str, ...]) -> bool:
     return path in names or key in names

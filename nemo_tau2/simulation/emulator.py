@@ -11,6 +11,7 @@ from nemo_tau2.outcomes import StopReason
 from nemo_tau2.rewards.tiers import deep_equal
 from nemo_tau2.simulation.helpers import PROMPTS, Unusable, ask
 from nemo_tau2.simulation.records import Records
+from nemo_tau2.simulation.untrusted import read_json
 
 
 class Emulator(Protocol):
@@ -52,9 +53,9 @@ class LLMEmulator:
 
         def read(text: str) -> dict[str, Any]:
             try:
-                outputs = json.loads(text[text.find("{") : text.rfind("}") + 1])
-            except (ValueError, RecursionError):
-                raise Unusable("not JSON") from None
+                outputs = read_json(text[text.find("{") : text.rfind("}") + 1])
+            except ValueError as error:
+                raise Unusable(str(error)) from None
             problem = next(validator.iter_errors(outputs), None)
             if problem is not None:
                 raise Unusable(f"breaks the output schema: {problem.message[:200]}")

@@ -4,10 +4,9 @@
 it is defined. Subclasses say what is in scope and what happens around a customer message.
 """
 
-import asyncio
 import json
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from nemo_tau2.agentscript.evaluate import is_true
@@ -23,21 +22,23 @@ from nemo_tau2.episodes import (
 from nemo_tau2.outcomes import InfrastructureFailure, StopReason
 from nemo_tau2.rewards.coverage import Evidence
 from nemo_tau2.rewards.spec_tiers import SpecTierRewards
-from nemo_tau2.simulation.customer import STOP, CustomerRole, ScriptedCustomer, opening_of
+from nemo_tau2.simulation.customer import (
+    STOP,
+    CustomerRole,
+    ScriptedCustomer,
+    check_message,
+    check_need,
+    opening_of,
+)
 from nemo_tau2.simulation.emulator import Emulator, ScriptedEmulator
-from nemo_tau2.simulation.helpers import PROMPT_VERSIONS
+from nemo_tau2.simulation.helpers import PROMPT_VERSIONS, within
 from nemo_tau2.simulation.judge import Judge, Line, RuleJudge, judged
 from nemo_tau2.simulation.options import SpecOptions, budget_of
 from nemo_tau2.simulation.prefixes import hydrate
 from nemo_tau2.simulation.scenario import SpecRow
-from nemo_tau2.simulation.score import score
-from nemo_tau2.simulation.session import (
-    CallRefusedError,
-    Done,
-    Refusal,
-    Session,
-    facts_of,
-)
+from nemo_tau2.simulation.score import Switch, score
+from nemo_tau2.simulation.session import CallRefusedError, Done, Refusal, Session, facts_of
+from nemo_tau2.simulation.untrusted import read_json
 
 MAX_ARGUMENTS = 64 * 1024
 """Characters of JSON arguments one call may have."""
@@ -89,6 +90,7 @@ class SpecEpisode:
             row.seed,
             facts,
             self.options.transient_error_rate,
+            self.options.helper_timeout_s,
         )
         self.customer = customer or ScriptedCustomer(row, facts, self._is_served)
         self.judge = judge or RuleJudge()
@@ -97,7 +99,7 @@ class SpecEpisode:
         self.stop_reason: StopReason | None = None
         self.failure: str | None = None
         self.errors = self.steps_in_turn = 0
-        self.switches: list[tuple[str, str]] = []
+        self.switches: list[Switch] = []
         self.dead_ends = 0
         self._names = set(tool_names) if tool_names else None
         self._started = time.monotonic()
@@ -107,9 +109,9 @@ class SpecEpisode:
         self._started = time.monotonic()
         items: list[Item] = []
         try:
-            items += await self._guarded(self._begin())
+            items += await self._begin()
             prefix = self.row.prefix
-            items += await self._guarded(hydrate(self, prefix) if prefix else self._open())
+            items += await (hydrate(self, prefix) if prefix else self._open())
         except InfrastructureFailure as failure:
             self._fail(failure)
         return Opening(items, self.tools(), *self._ended())
@@ -125,7 +127,7 @@ class SpecEpisode:
             if time.monotonic() - self._started > self.options.deadline_s:
                 self.stop_reason = StopReason.DEADLINE
             else:
-                items = await self._guarded(self._advance(output))
+                items = await self._advance(output)
         except InfrastructureFailure as failure:
             self._fail(failure)
         self._check_budget()
@@ -138,9 +140,9 @@ class SpecEpisode:
         verdicts: dict[int, bool | None] = {}
         if not self.stop_reason.infrastructure and self.row.questions and self.has_customer:
             try:
-                verdicts = await self._guarded(
-                    self.judge(self.row.questions, self.transcript), StopReason.JUDGE_FAILED
-                )
+                asked = self._judge()(self.row.questions, self.transcript)
+                limit = self.options.helper_timeout_s
+                verdicts = await within(limit, asked, StopReason.JUDGE_FAILED)
             except InfrastructureFailure as failure:
                 self._fail(failure)
         return score(self, verdicts) | {"prompt_versions": dict(PROMPT_VERSIONS)}
@@ -153,7 +155,7 @@ class SpecEpisode:
         """The tool a name means here. Raises CallRefusedError."""
         found = self._flat().get(name)
         if found is None:
-            raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name!r}")
+            raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name[:80]!r}")
         if self.options.flat_guards:
             self._check_guard(found[1])
         return found
@@ -183,8 +185,10 @@ class SpecEpisode:
             self.stop_reason = StopReason.AGENT_STOP
             return []
         self.transcript.append(("agent", text))
-        self._check_budget()
-        return [] if self.stop_reason else await self._answered(text)
+        if len(self.turns) >= self.budget.max_turns:  # a customer's answer would find no policy
+            self.stop_reason = StopReason.MAX_TURNS
+            return []
+        return await self._answered(text)
 
     async def _answered(self, text: str) -> list[Item]:
         """The policy has spoken: the customer answers."""
@@ -201,7 +205,9 @@ class SpecEpisode:
 
     async def hear_customer(self, said: str | None) -> list[Item]:
         """The customer speaks; `said` is what the policy said, None at the opening."""
-        text = await self._guarded(self.customer.reply(said), StopReason.USER_SIMULATOR_FAILED)
+        reply, limit = self.customer.reply(said), self.options.helper_timeout_s
+        text = await within(limit, reply, StopReason.USER_SIMULATOR_FAILED)
+        check_message(text, said is None)
         self.steps_in_turn = 0
         if STOP in text:
             self.stop_reason = StopReason.USER_STOP
@@ -209,7 +215,10 @@ class SpecEpisode:
         self.session.hear(spoken)
         self.transcript.append(("customer", spoken))
         items = [message_item("user", spoken)]
-        return items if self.stop_reason else items + await self._after_customer()
+        if self.stop_reason:
+            return items
+        check_need(self.row.questions, self.transcript)
+        return items + await self._after_customer()
 
     async def _one_call(self, request: Item, index: int) -> Item:
         session, name = self.session, str(request.get("name"))
@@ -270,23 +279,15 @@ class SpecEpisode:
         ):
             self.stop_reason = StopReason.MAX_TURNS
 
+    def _judge(self) -> Judge:
+        """The judge; where the row's `transfer` settles the reward, no model is asked."""
+        transferred = self.stop_reason is StopReason.TRANSFER
+        settled = self.row.transfer or (self.row.transfer is False and transferred)
+        return RuleJudge() if settled else self.judge
+
     def _is_served(self) -> bool:
         verdicts = judged(self.row.questions, self.transcript)
         return bool(verdicts) and all(verdicts.values())
-
-    async def _guarded[T](
-        self, work: Awaitable[T], reason: StopReason = StopReason.WORLD_FAILED
-    ) -> T:
-        """Bounds a helper in time; too long is that helper's failure."""
-        timeout = asyncio.timeout(self.options.helper_timeout_s)
-        try:
-            async with timeout:
-                return await work
-        except TimeoutError:
-            if not timeout.expired():
-                raise
-            limit = self.options.helper_timeout_s
-            raise InfrastructureFailure(reason, f"no answer within {limit:g} s") from None
 
     def _fail(self, failure: InfrastructureFailure) -> None:
         self.failure, self.stop_reason = str(failure), failure.reason
@@ -340,9 +341,9 @@ def _parse(request: Item, index: int) -> dict[str, Any]:
         if len(arguments) > MAX_ARGUMENTS:
             raise CallRefusedError(Refusal.INVALID, f"more than {MAX_ARGUMENTS} characters")
         try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError) as error:
-            raise CallRefusedError(Refusal.INVALID, f"not JSON: {str(error)[:200]}") from None
+            arguments = read_json(arguments or "{}")
+        except ValueError as error:
+            raise CallRefusedError(Refusal.INVALID, str(error)) from None
     if not isinstance(arguments, dict):
         raise CallRefusedError(Refusal.INVALID, "the arguments are no JSON object")
     return arguments

@@ -3,8 +3,9 @@
 Transport retries are the chat's own; a semantic retry asks again because an answer was unusable.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,18 @@ PROMPT_VERSIONS = {
     role: hashlib.sha256(text.encode()).hexdigest()[:12] for role, text in PROMPTS.items()
 }
 """Version of each helper prompt, for dataset rows and results."""
+
+
+async def within[T](seconds: float, work: Awaitable[T], reason: StopReason) -> T:
+    """The result of a helper's work; too late is that helper's failure, with `reason`."""
+    timeout = asyncio.timeout(seconds)
+    try:
+        async with timeout:
+            return await work
+    except TimeoutError:
+        if not timeout.expired():
+            raise
+        raise InfrastructureFailure(reason, f"no answer within {seconds:g} s") from None
 
 
 class Unusable(Exception):

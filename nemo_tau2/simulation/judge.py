@@ -1,7 +1,8 @@
 """Who says which sub-questions are resolved: a rule over the transcript, or a frozen model.
 
-A missing or malformed single verdict is None (not resolved); an answer that cannot be read at all is
-asked for again and then fails as `judge_failed`. Verdicts for unknown numbers are ignored.
+A missing or malformed single verdict is None (not resolved); an answer that cannot be read, or has no
+verdict on any of the questions, is asked for again and then fails as `judge_failed`. Verdicts for unknown
+numbers are ignored.
 """
 
 import json
@@ -14,10 +15,16 @@ from nemo_tau2.rewards.coverage import Evidence, Need, grounds
 from nemo_tau2.simulation.helpers import PROMPTS, Unusable, ask
 from nemo_tau2.simulation.records import normal
 from nemo_tau2.simulation.scenario import Question
+from nemo_tau2.simulation.untrusted import read_json
 
 Verdicts = dict[int, bool | None]
 Line = tuple[str, Any]
 """(`customer` | `agent`, text), (`tool`, Evidence) or (`error`, text), in order."""
+
+
+MAX_LINE, MAX_TRANSCRIPT = 4000, 120_000
+"""Characters of one line of the transcript a model judge sees, and about of the whole: a policy that talks
+without end must not overflow the judge, which would mask its rollout."""
 
 
 class Judge(Protocol):
@@ -55,6 +62,46 @@ def _resolved(question: Question, transcript: Sequence[Line]) -> bool:
     return False
 
 
+def needless(questions: Sequence[Question], transcript: Sequence[Line]) -> int:
+    """Customer messages since every question was answered in full, or the last call after that.
+
+    In full: a grounding call, and every field's value was said since. 0 where one is not, or is generic:
+    nobody can tell then.
+    """
+    if not questions or any(q.action is None for q in questions):
+        return 0
+    answered = [_answered_at(question, transcript) for question in questions]
+    if None in answered:
+        return 0
+    since = max(answered)
+    for index in range(len(transcript) - 1, since, -1):
+        if transcript[index][0] in ("tool", "error"):
+            since = index
+            break
+    return sum(kind == "customer" for kind, _ in transcript[since + 1 :])
+
+
+def _answered_at(question: Question, transcript: Sequence[Line]) -> int | None:
+    """Where the agent had said every value of the latest grounding call."""
+    missing: list[Any] | None = None
+    for index, (kind, what) in enumerate(transcript):
+        if kind == "tool" and grounds(need_of(question), what):
+            missing = [what.outputs[f] for f in question.fields if f in what.outputs]
+        elif kind == "agent" and missing is not None:
+            missing = [value for value in missing if not _says_all(what, value)]
+            if not missing:
+                return index
+    return None
+
+
+def _says_all(text: str, value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_says_all(text, item) for item in value.values())
+    if isinstance(value, list):
+        return all(_says_all(text, item) for item in value)
+    return says(text, value)
+
+
 def says(text: str, value: Any) -> bool:
     """Whether a text holds a value; a boolean is held by any text."""
     if isinstance(value, bool) or value in (None, "", [], {}):
@@ -74,7 +121,8 @@ class LLMJudge:
 
     async def __call__(self, questions: Sequence[Question], transcript: Sequence[Line]) -> Verdicts:
         numbers = {q.number for q in questions}
-        lines = "\n".join(f"{kind}: {_text(what)}" for kind, what in transcript)
+        limit = min(MAX_LINE, max(200, MAX_TRANSCRIPT // max(1, len(transcript))))
+        lines = "\n".join(f"{kind}: {_text(what, limit)}" for kind, what in transcript)
         asked = "\n".join(f"{q.number}. {q.text}" for q in questions)
         messages = [
             {"role": "system", "content": PROMPTS["judge"]},
@@ -86,10 +134,10 @@ class LLMJudge:
 
 
 def read(text: str, numbers: set[int]) -> Verdicts:
-    """The verdicts in an answer. Raises Unusable where there is no list of verdicts."""
+    """The verdicts in an answer. Raises Unusable where there is none on any of the questions."""
     try:
-        entries = json.loads(text[text.find("{") : text.rfind("}") + 1])["verdicts"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        entries = read_json(text[text.find("{") : text.rfind("}") + 1])["verdicts"]
+    except (ValueError, KeyError, TypeError):
         raise Unusable("no JSON with verdicts") from None
     if not isinstance(entries, list):
         raise Unusable("verdicts is no list")
@@ -103,11 +151,14 @@ def read(text: str, numbers: set[int]) -> Verdicts:
         valid = isinstance(verdict, bool) and (number not in seen or verdicts[number] is verdict)
         verdicts[number] = verdict if valid else None
         seen.add(number)
+    if not seen:
+        raise Unusable("no verdict on any of the questions")
     return verdicts
 
 
-def _text(what: Any) -> str:
+def _text(what: Any, limit: int) -> str:
+    """One line, so that nobody can write another speaker's."""
     if isinstance(what, Evidence):
-        parts = {"action": what.action, "arguments": what.arguments, "outputs": what.outputs}
-        return json.dumps(parts, ensure_ascii=False, default=str)
-    return str(what)
+        what = {"action": what.action, "arguments": what.arguments, "outputs": what.outputs}
+    text = json.dumps(what, ensure_ascii=False, default=str)
+    return text if len(text) <= limit else f"{text[:limit]} ... ({len(text)} characters)"

@@ -4,11 +4,13 @@ Where the paper leaves two reasonable answers open, the choice is a field here a
 what the default is.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from nemo_tau2.agentscript.graph import WorkflowGraph
+from nemo_tau2.errors import refuse_unknown
+from nemo_tau2.rewards.state_equivalence import FieldRules
 
 
 class DuplicatePolicy(BaseModel):
@@ -57,6 +59,8 @@ class SpecOptions(BaseModel):
     """Reward of customer episodes: the paper's, or one of its rejected options."""
     duplicates: DuplicatePolicy = DuplicatePolicy()
     """What a consecutive duplicate is."""
+    state: FieldRules = FieldRules()
+    """Sandbox: how fields of the state are compared; a row's `state_rules` replace single rules."""
     transient_error_rate: float = Field(0.0, ge=0.0, lt=1.0)
     """Share of calls that the scripted emulator fails once, marked transient."""
     pivot_scores_constrained_turn: bool = False
@@ -65,6 +69,11 @@ class SpecOptions(BaseModel):
     """Seconds one helper answer may take, retries included."""
     deadline_s: float = Field(1800.0, gt=0)
     """Seconds from seed to the last turn."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_keys(cls, data: Any) -> Any:
+        return refuse_unknown(data, cls.model_fields)
 
 
 class Budget(BaseModel):

@@ -1,9 +1,13 @@
 """The world behind the tools: records that keep their values, and values made from schema and seed.
 
 A record is what one set of identifying arguments names (`order_id=7`). Once a field was shown it
-stays; a write stores its arguments and outputs; reads after it agree. Values come from the output's
-schema and a hash of seed, record and field, so an episode is the same on every machine. Strings that
-the script compares a field with are preferred, so that its branches are reachable.
+stays; a write stores its arguments and outputs; reads after it agree. A field shown under two names of
+one record (the parcel's number and its owner's) is one field: a write under either changes both. A
+read's outputs that have an argument's name echo the request and settle nothing.
+
+Values come from the output's schema and a hash of seed, record and field, so an episode is the same on
+every machine. Strings that the script compares a field with are preferred, so that its branches are
+reachable.
 """
 
 import hashlib
@@ -102,6 +106,7 @@ class Records:
         self.seed, self.choices = seed, choices or {}
         self.fields: dict[str, dict[str, Any]] = {}
         self.written: dict[str, dict[str, Any]] = {}
+        self._shared: dict[tuple[str, str], set[str]] = {}
         self._writes: Counter[tuple[str, str]] = Counter()
 
     def key(self, action: Action, arguments: dict[str, Any]) -> str:
@@ -138,14 +143,35 @@ class Records:
 
     def remember(self, action: Action, arguments: dict[str, Any], outputs: dict[str, Any]) -> None:
         """Stores what a successful call showed or changed, also under records it names."""
-        new = {**arguments, **outputs} if writes(action) else outputs
-        keys = {self.key(action, arguments)}
+        key = self.key(action, arguments)
+        keys = [key]
         for name, value in outputs.items():
             if is_identifier(name) and isinstance(value, str | int) and value != "":
-                keys.add(f"{snake(name)}={normal(value)}")
-        for key in keys:
-            self.fields.setdefault(key, {}).update(new)
+                keys.append(f"{snake(name)}={normal(value)}")
         if writes(action):
-            key = self.key(action, arguments)
+            new = {**arguments, **outputs}
+            self._settle(keys, new)
+            self._change(keys, new)
             self._writes[key, action.name] += 1
             self.written.setdefault(key, {}).update(new)
+        else:
+            self._settle(keys, {n: v for n, v in outputs.items() if n not in arguments})
+
+    def _settle(self, keys: list[str], shown: dict[str, Any]) -> None:
+        """Fields seen for the first time; what was settled before stays."""
+        for name, value in shown.items():
+            fresh = {k for k in keys if name not in self.fields.setdefault(k, {})}
+            group = fresh
+            if keys[0] not in fresh:  # the record's own field: its other names follow it
+                group = self._shared.setdefault((keys[0], name), {keys[0]})
+                group |= fresh
+            for key in fresh:
+                self.fields[key][name] = value
+                self._shared[key, name] = group
+
+    def _change(self, keys: list[str], new: dict[str, Any]) -> None:
+        """Fields that a write has changed, under every name they were shown by."""
+        for key in keys:
+            for name, value in new.items():
+                for other in self._shared.get((key, name), {key}):
+                    self.fields[other][name] = value

@@ -7,8 +7,9 @@ a delegate that has answered gives control back to the node that called it (`del
 from typing import Any
 
 from nemo_tau2.agentscript.graph import Node, Tool, ToolKind
-from nemo_tau2.episodes import Item, message_item
+from nemo_tau2.episodes import Item, Observation, Opening, message_item
 from nemo_tau2.simulation.episode import SpecEpisode, as_function
+from nemo_tau2.simulation.score import ROUTING, Switch
 from nemo_tau2.simulation.session import CallRefusedError, Done, Refusal
 
 
@@ -16,15 +17,27 @@ class RoutedEpisode(SpecEpisode):
     """A router and its subagents."""
 
     _callers: list[str]
+    _arrived = 0
     _focused: str | None = None
     _focus_text = ""
 
     def tools(self) -> list[Item]:
         """The visible tools of the active node; guards are evaluated anew each time."""
-        visible = self.session.visible()
-        if not visible and not self.stop_reason:
+        return [as_function(tool) for tool in self.session.visible()]
+
+    async def seed(self) -> Opening:
+        seen = await super().seed()
+        self._note_dead_end(seen)
+        return seen
+
+    async def step(self, output: list[Item]) -> Observation:
+        seen = await super().step(output)
+        self._note_dead_end(seen)
+        return seen
+
+    def _note_dead_end(self, seen: Opening | Observation) -> None:
+        if not seen.tools and not seen.done:
             self.dead_ends += 1
-        return [as_function(tool) for tool in visible]
 
     def resolve(self, name: str) -> tuple[Node, Tool]:
         """The active node's tool of that name, or which of the four errors it is."""
@@ -35,7 +48,7 @@ class RoutedEpisode(SpecEpisode):
         if tool is None:
             others = self.graph.nodes_with_tool(name)
             if not others:
-                raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name!r}")
+                raise CallRefusedError(Refusal.UNKNOWN, f"unknown tool {name[:80]!r}")
             hint = f"; it belongs to {', '.join(others)}" if self._names_right else ""
             raise CallRefusedError(
                 Refusal.WRONG_SUBAGENT, f"{name!r} is not a tool of {node.name}{hint}"
@@ -52,6 +65,7 @@ class RoutedEpisode(SpecEpisode):
         return await super()._begin()
 
     async def _execute(self, done: Done, tool: Tool, node: Node, given: dict[str, Any]) -> None:
+        done.routes = tuple(t.target for t in self.session.visible() if t.kind in ROUTING)
         await super()._execute(done, tool, node, given)
         if done.goto is None:
             return
@@ -60,17 +74,24 @@ class RoutedEpisode(SpecEpisode):
         elif tool.kind is ToolKind.TRANSITION:
             self._callers.clear()
         if not tool.connected:
-            await self._switch(done.goto)
+            await self._switch(done)
         else:
             done.goto = None
 
-    async def _switch(self, target: str) -> None:
+    async def _switch(self, done: Done) -> None:
         source = self.session.node
-        self._focus_text = await self.session.enter(target)
+        self._focus_text = await self.session.enter(done.goto)
         if self.session.node != source:
-            self.switches.append((source, self.session.node))
+            self._switched(source, done)
             self.session.version += 1
-            self._focused = None
+
+    def _switched(self, source: str, done: Done | None = None) -> None:
+        calls = self.session.calls
+        visit = [*calls[self._arrived :], *([done] if done else [])]
+        worked = any(c.refusal is None and c.action is not None for c in visit)
+        self.switches.append(Switch(source, self.session.node, worked))
+        self._arrived = len(calls) + bool(done)
+        self._focused = None
 
     async def _after_calls(self) -> list[Item]:
         self._check_terminal()
@@ -90,7 +111,7 @@ class RoutedEpisode(SpecEpisode):
         before = self.session.node
         self._focus_text = await self.session.enter(getattr(self, "_next", before))
         if self.session.node != before:
-            self._focused = None
+            self._focused, self._arrived = None, len(self.session.calls)
         self._check_terminal()
         return [] if self.stop_reason else self._focus_items(self._focus_text)
 
@@ -98,8 +119,7 @@ class RoutedEpisode(SpecEpisode):
         before = self.session.node
         text = await self.session.focus()
         if self.session.node != before:
-            self.switches.append((before, self.session.node))
-            self._focused = None
+            self._switched(before)
         self._check_terminal()
         return [] if self.stop_reason else self._focus_items(text)
 

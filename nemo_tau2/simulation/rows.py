@@ -82,6 +82,7 @@ def base_row(
         "persona": persona.model_dump(mode="json"),
         "customer": scenario.customer.model_dump(mode="json"),
         "expected_state": scenario.expected_state,
+        **_state_rules(scenario),
         "transfer": scenario.transfer,
         "seed": seed_of(source.seed, scenario.scenario_id),
         "prefix": [],
@@ -94,6 +95,11 @@ def base_row(
         "task_source": agent,
         "verifier_metadata": metadata | more,
     }
+
+
+def _state_rules(scenario: Scenario) -> Row:
+    rules = scenario.state_rules
+    return {"state_rules": rules.model_dump(mode="json", exclude_unset=True)} if rules else {}
 
 
 async def play(row: Row, depths: Sequence[int] = (0,)) -> Played:

@@ -8,14 +8,20 @@ action exists is checked where a row meets its script (`session`).
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from nemo_tau2.episodes import Item
-from nemo_tau2.errors import UserError
+from nemo_tau2.errors import UserError, refuse_unknown
+from nemo_tau2.rewards.state_equivalence import FieldRules
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_keys(cls, data: Any) -> Any:
+        return refuse_unknown(data, cls.model_fields)
 
 
 class Mode(StrEnum):
@@ -77,6 +83,8 @@ class Scenario(_Strict):
     """The customer's opening and facts."""
     expected_state: dict[str, Any] | None = None
     """The state the reference actions lead to (`sandbox`); None where none is scored."""
+    state_rules: FieldRules | None = None
+    """`sandbox`: rules of comparison that replace those of the options, one by one."""
     transfer: bool | None = None
     """Whether the case belongs with a person; None: not scored."""
 
@@ -108,6 +116,8 @@ class SpecRow(_Strict):
     """The customer's opening and facts."""
     expected_state: dict[str, Any] | None = None
     """`sandbox`: the reference state."""
+    state_rules: FieldRules | None = None
+    """`sandbox`: rules of comparison that replace those of the options, one by one."""
     transfer: bool | None = None
     """Whether the case belongs with a person."""
     seed: int = 0
@@ -147,6 +157,6 @@ def _validated[M: BaseModel](model: type[M], data: Any, where: str) -> M:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or model.__name__
-        keys = ", ".join(model.model_fields)
-        raise UserError(f"{where}: {place}: {first['msg']} (keys: {keys})") from None
+        place = "".join(f"{part}." for part in first["loc"])[:-1]
+        message = first["msg"].removeprefix("Value error, ")
+        raise UserError(": ".join(filter(None, (where, place, message)))) from None

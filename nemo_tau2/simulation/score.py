@@ -1,5 +1,6 @@
 """From a finished episode to its row: reward, tiers, route metrics, blame. Reads, never changes it."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nemo_tau2.agentscript.graph import NodeKind, ToolKind
@@ -22,8 +23,18 @@ _BLAME = {
 }
 PENALTIES = {"duplicate": 0.2, "error": 0.05, "wrong_subagent": 0.1}
 """lambda_k of `task_with_penalties`, per call."""
+ROUTING = (ToolKind.TRANSITION, ToolKind.DELEGATE)
 STRUCTURE = {"grounding": 0.4, "efficiency": 0.3, "routing": 0.3}
 """w_i of `structural_credit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One change of the active node: whence, whither, and whether an action succeeded on that visit."""
+
+    source: str
+    target: str
+    worked: bool
 
 
 def blame(reason: StopReason) -> str:
@@ -88,7 +99,7 @@ def call_tiers(episode: "SpecEpisode", repeated: set[int]) -> dict[int, SpecTier
     for index, call in enumerate(episode.session.calls):
         if call.refusal is Refusal.WRONG_SUBAGENT:
             tier = SpecTier.WRONG_SUBAGENT
-        elif call.refusal is not None:
+        elif call.refusal is not None or call.outputs is None:  # the emulator failed in it
             tier = SpecTier.ERROR
         elif index in repeated:
             tier = SpecTier.DUPLICATE
@@ -114,34 +125,34 @@ def _success(call: Done, open_needs: list) -> SpecTier:
 
 
 def route_metrics(episode: "SpecEpisode") -> dict[str, Any]:
-    """First route, wrong-subagent rate, redundant switches, dead ends, escalations."""
+    """First route, wrong-subagent rate, redundant switches, dead ends, escalations.
+
+    The first route is the first successful routing call made where a node with a wanted action was on
+    offer: a caller who must be verified first is not sent wrong. A switch is redundant where it leaves
+    a node, the routers aside, in which nothing succeeded on that visit.
+    """
     graph, calls = episode.graph, [c for c in episode.session.calls if c.turn >= 0]
     wanted = {q.action for q in episode.row.questions if q.action}
     homes = {n.name for n in graph.nodes.values() if wanted & {t.target for t in n.tools.values()}}
     first = next(
-        (
-            c
-            for c in calls
-            if c.refusal is None and c.tool.kind in (ToolKind.TRANSITION, ToolKind.DELEGATE)
-        ),
+        (c for c in calls if c.refusal is None and c.tool.kind in ROUTING and homes & {*c.routes}),
         None,
     )
     wrong = sum(c.refusal is Refusal.WRONG_SUBAGENT for c in calls)
-    worked = {c.node for c in calls if c.refusal is None and c.action is not None}
     idle = [
-        source
-        for source, _ in episode.switches
-        if source not in worked and graph.nodes[source].kind is not NodeKind.ROUTER
+        switch
+        for switch in episode.switches
+        if not switch.worked and graph.nodes[switch.source].kind is not NodeKind.ROUTER
     ]
     transferred = episode.stop_reason is StopReason.TRANSFER
     return {
-        "first_route_correct": None if first is None or not homes else first.tool.target in homes,
+        "first_route_correct": None if first is None else first.tool.target in homes,
         "wrong_subagent_rate": wrong / len(calls) if calls else 0.0,
         "redundant_switches": len(idle),
         "switches": len(episode.switches),
         "dead_ends": episode.dead_ends,
         "escalation_wanted": bool(transferred and episode.row.transfer),
-        "escalation_unwanted": bool(transferred and not episode.row.transfer),
+        "escalation_unwanted": bool(transferred and episode.row.transfer is False),
     }
 
 
@@ -159,7 +170,8 @@ def _reward(
             }
         state = world_state(episode.session)
         actual = {key: state.get(key) for key in row.expected_state}
-        diff = differences(actual, row.expected_state)
+        rules = episode.options.state.overridden(row.state_rules)
+        diff = differences(actual, row.expected_state, rules)
         return float(not diff), {"kind": "state_equivalence", "state_diff": diff[:50]}
     kind = episode.options.reward
     value = _customer_reward(kind, episode, covered, repeated, evidence)
@@ -178,7 +190,7 @@ def _customer_reward(
     repeated: list[int],
     evidence: list[Evidence],
 ) -> float:
-    calls = episode.session.calls
+    calls = [c for c in episode.session.calls if c.turn >= 0]
     needs = [need_of(q) for q in episode.row.questions if q.action]
     relevant = any(grounds(need, call) for need in needs for call in evidence)
     match kind:

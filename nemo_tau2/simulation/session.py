@@ -29,6 +29,7 @@ from nemo_tau2.agentscript.graph import (
 from nemo_tau2.agentscript.interpreter import Outcome
 from nemo_tau2.outcomes import InfrastructureFailure, StopReason
 from nemo_tau2.simulation.emulator import Emulator
+from nemo_tau2.simulation.helpers import within
 from nemo_tau2.simulation.records import Records, choices_of, is_identifier, normal, sample, writes
 
 MAX_HOPS = 20
@@ -73,6 +74,7 @@ class Done:
         version: state changes before it, those of the call just before left out.
         opened: session variables it changed.
         goto: the node it led to.
+        routes: nodes that the tools visible before it led to (routed mode).
     """
 
     turn: int
@@ -88,6 +90,7 @@ class Done:
     version: int = 0
     opened: tuple[str, ...] = ()
     goto: str | None = None
+    routes: tuple[str, ...] = ()
 
     @property
     def is_write(self) -> bool:
@@ -144,6 +147,7 @@ class Session:
     seed: seed of the records.
     facts: what the customer knows.
     transient_rate: share of calls that fail once, marked transient.
+    timeout_s: seconds one answer of the emulator may take.
     """
 
     def __init__(
@@ -153,6 +157,7 @@ class Session:
         seed: int,
         facts: dict[str, Any],
         transient_rate: float = 0.0,
+        timeout_s: float = 300.0,
     ):
         self.graph, self.emulator, self.facts = graph, emulator, facts
         self.records = Records(seed, _choices(_ById(graph)))
@@ -172,6 +177,7 @@ class Session:
         self.version = 0
         self._shown: set[str] = set()
         self._rate, self._failed = transient_rate, set()
+        self._timeout_s = timeout_s
         self._show([facts, self.state])
 
     def hear(self, text: str) -> None:
@@ -282,7 +288,8 @@ class Session:
             if chance < 990 * self._rate and key not in self._failed:
                 self._failed.add(key)
                 raise CallRefusedError(Refusal.TRANSIENT, "temporarily unavailable; try again")
-        outputs = await self.emulator(action, arguments, self.records)
+        answer = self.emulator(action, arguments, self.records)
+        outputs = await within(self._timeout_s, answer, StopReason.TOOL_EMULATOR_FAILED)
         self.records.remember(action, arguments, outputs)
         return outputs
 

@@ -15,6 +15,7 @@ from nemo_tau2.chat import Complete
 from nemo_tau2.outcomes import StopReason
 from nemo_tau2.simulation.helpers import Unusable, ask
 from nemo_tau2.simulation.scenario import Persona, Scenario
+from nemo_tau2.simulation.untrusted import read_json
 
 PROMPT = Path(__file__).with_name("scenario.txt").read_text("utf-8")
 PROMPT_VERSION = hashlib.sha256(PROMPT.encode()).hexdigest()[:12]
@@ -97,17 +98,17 @@ def _read_finished(path: Path) -> dict[str, Scenario]:
 def read(text: str, scenario: Scenario) -> tuple[str, dict[int, str]]:
     """Opening and texts in an answer. Raises Unusable where they break the contract."""
     try:
-        answer = json.loads(text[text.find("{") : text.rfind("}") + 1])
+        answer = read_json(text[text.find("{") : text.rfind("}") + 1])
         opening = answer["opening"]
         pairs = [(entry["number"], entry["text"]) for entry in answer["questions"]]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise Unusable("no JSON with opening and questions") from None
     if not _is_text(opening, MAX_OPENING) or not all(_is_text(t, MAX_QUESTION) for _, t in pairs):
         raise Unusable("a text is missing or too long")
     numbers = [q.number for q in scenario.questions]
     if sorted(str(n) for n, _ in pairs) != sorted(map(str, numbers)):
         raise Unusable(f"the questions are not exactly {numbers}")
-    texts = dict(pairs)
+    texts = {int(number): text for number, text in pairs}
     for question in scenario.questions:
         for value in (question.arguments or {}).values():
             if str(value) not in texts[question.number]:

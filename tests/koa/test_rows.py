@@ -191,7 +191,10 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("- {scenario_id: a, question: []}", "question: Extra inputs"),
+            (
+                "- {scenario_id: a, question: []}",
+                "unknown key 'question': did you mean 'questions'?",
+            ),
             ("- {scenario_id: a, questions: []}", "give at least one"),
             ("- {scenario_id: a, questions: [{number: 2, text: x}]}", "numbered from 1"),
             (
@@ -214,7 +217,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("- {name: A, mood: bad}", "mood: Extra inputs"),
+            ("- {name: A, mood: bad}", "unknown key 'mood': the keys are name, style"),
             ("- {name: A, patience: 0}", "patience: Input should be greater"),
             ("- {name: A}\n- {name: A}", "two personas are called 'A'"),
         ],

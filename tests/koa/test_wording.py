@@ -54,6 +54,7 @@ def test_only_texts_change():
         answer(numbers=(1, 1)),
         answer(first="Where is my order?"),
         answer(opening=""),
+        answer(opening="Hi \ud800"),
         answer(second="x" * 501),
         json.dumps({"opening": "Hi", "questions": "none"}),
         "x" * (MAX_ANSWER + 1),
@@ -65,6 +66,11 @@ def test_an_unusable_answer_is_asked_for_again(bad):
     assert asked == 2 and scenario.customer.opening == "Hi!"
     with pytest.raises(InfrastructureFailure, match=f"{ATTEMPTS} unusable answers"):
         worded(bad)
+
+
+def test_numbers_written_as_text_are_numbers():
+    scenario, asked = worded(answer(numbers=("1", "2")))
+    assert asked == 1 and scenario.questions[0].text == "Where is O12?"
 
 
 class TestVerb:
