@@ -12,7 +12,8 @@ from nemo_tau2.errors import UserError
 from nemo_tau2.evaluation.blame import blame
 from nemo_tau2.evaluation.intervals import interval
 from nemo_tau2.evaluation.pass_k import CONVENTION, TaskTrials, bounds, values
-from nemo_tau2.evaluation.patterns import Finding, patterns
+from nemo_tau2.evaluation.patterns import patterns
+from nemo_tau2.evaluation.transcript import Finding
 from nemo_tau2.rollouts.store import read_rows, row_key
 
 TaskKey = tuple[str, str]

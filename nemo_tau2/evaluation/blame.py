@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from nemo_tau2.evaluation.patterns import Finding, patterns, text_of
+from nemo_tau2.evaluation.patterns import patterns
+from nemo_tau2.evaluation.transcript import Finding, text_of
 
 INFRASTRUCTURE = {
     "user_simulator_failed": "user_simulator",

@@ -9,7 +9,8 @@ from collections import defaultdict
 from typing import Any
 
 from nemo_tau2.evaluation.blame import blame
-from nemo_tau2.evaluation.patterns import Finding, patterns, text_of
+from nemo_tau2.evaluation.patterns import patterns
+from nemo_tau2.evaluation.transcript import Finding, text_of
 
 Record = dict[str, Any]
 SUCCESS = 1.0 - 1e-6
