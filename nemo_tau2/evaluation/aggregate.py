@@ -9,10 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from nemo_tau2.errors import UserError
-from nemo_tau2.evaluation.blame import blame
+from nemo_tau2.evaluation.blame import findings
 from nemo_tau2.evaluation.intervals import interval
 from nemo_tau2.evaluation.pass_k import CONVENTION, TaskTrials, bounds, values
-from nemo_tau2.evaluation.patterns import patterns
 from nemo_tau2.evaluation.transcript import Finding
 from nemo_tau2.rollouts.store import read_rows, row_key
 
@@ -43,8 +42,7 @@ class Outcome:
         usage = (row.get("response") or {}).get("usage") or {}
         domain, task_id, trial = row_key(row)
         gold = (row.get("task") or {}).get("gold_actions")
-        found = [] if row["mask_sample"] else patterns(row)
-        blamed = blame(row, found)
+        found, blamed = findings(row)
         return cls(
             domain=domain,
             task_id=task_id,

@@ -21,8 +21,9 @@ from typing import Any
 from nemo_tau2.credit.options import DEFAULTS
 from nemo_tau2.errors import UserError
 from nemo_tau2.evaluation import load
+from nemo_tau2.evaluation.blame import findings
 from nemo_tau2.report.viewer.credit import Credit, rollout_credit, tier_table
-from nemo_tau2.report.viewer.records import context, findings, rollout_view, table_line
+from nemo_tau2.report.viewer.records import context, rollout_view, table_line
 from nemo_tau2.rollouts.store import read_rows
 
 SCRIPTS = ("dom", "data", "charts", "overview", "table", "strips", "diff", "rollout", "main")

@@ -8,8 +8,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import Any
 
-from nemo_tau2.evaluation.blame import blame
-from nemo_tau2.evaluation.patterns import patterns
 from nemo_tau2.evaluation.transcript import Finding, text_of
 
 Record = dict[str, Any]
@@ -21,12 +19,6 @@ def outcome_of(row: Record) -> str:
     if row["mask_sample"]:
         return "masked"
     return "passed" if row["reward"] >= SUCCESS else "failed"
-
-
-def findings(row: Record) -> tuple[list[Finding], Finding | None]:
-    """The row's failure patterns (none for a masked row) and whom a failure is owed to."""
-    found = [] if row["mask_sample"] else patterns(row)
-    return found, blame(row, found)
 
 
 def table_line(row: Record, found: list[Finding], blamed: Finding | None) -> Record:
