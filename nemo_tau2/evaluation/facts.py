@@ -34,7 +34,7 @@ _SIMPLE = {
     "reservation_id": r"\b(?!HAT\d{3})(?=[A-Z]{0,5}\d)(?=\d{0,5}[A-Z])([A-Z0-9]{6})\b",
     "payment_id": r"\b((?:credit_card|gift_card|debit_card|paypal|certificate)_\d{3,})\b",
     "flight": r"\b(HAT\d{3})\b",
-    "item_id": r"(?<![\d.])(\d{10})(?![\d.])",
+    "item_id": r"(?<![\d.])(\d{10})(?!\d|\.\d)",
     "customer_id": r"\b(C\d{4})\b",
     "line_id": r"\b(L\d{4})\b",
     "name": r"\b(?i:my name is|my name's|this is|i am|i'm) ([A-Z][a-z]{1,30} [A-Z][a-z]{1,30})\b",

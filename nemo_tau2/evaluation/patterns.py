@@ -133,7 +133,9 @@ def _against_gold(row: Row, task: Row, calls: list[PolicyCall]) -> list[Finding]
         g for g in task["gold_actions"]
         if g["actor"] == "assistant" and not g["errored"] and (g["writes"] or "ACTION" in basis)
     ]  # fmt: skip
-    left, spare, order = _match(gold, calls)
+    broken = [(g["name"], g["arguments"]) for g in task["gold_actions"] if g["errored"]]
+    sound = [c for c in calls if (c.name, c.arguments) not in broken]
+    left, spare, order = _match(gold, sound)
     tried = _pair(left, spare)
     spare = [call for call in spare if not any(call is attempt for attempt in tried.values())]
     found = []
@@ -143,8 +145,7 @@ def _against_gold(row: Row, task: Row, calls: list[PolicyCall]) -> list[Finding]
             found.append(Finding("skipped_tool_call", name, f"{name} was never called", name))
         else:
             found += _wrong_parameters(wanted, tried[index])
-    left_to_user = _left_to_the_user(row, task)
-    found += left_to_user
+    found += _left_to_the_user(row, task)
     extra = [c for c in spare if is_write(c, task) and not attempts_broken_gold(c, task)]
     found += [
         Finding("over_action", c.name, f"{c.name} is in no gold action", c.name, (c.number,))
@@ -155,7 +156,7 @@ def _against_gold(row: Row, task: Row, calls: list[PolicyCall]) -> list[Finding]
         evidence = f"gold actions were made in the order {order}"
         found.append(Finding("wrong_order", "", evidence, gold[order[late]]["name"]))
     found += _premature_transfer(task, calls, len(left))
-    if (gold or left_to_user) and not calls and not row.get("user_calls"):
+    if not calls and not row.get("user_calls"):
         found.append(Finding("stall", "", f"no call in {row.get('num_turns')} turns"))
     return found
 

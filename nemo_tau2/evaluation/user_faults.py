@@ -37,13 +37,24 @@ _AGREES = re.compile(
 _REFUSES = re.compile(
     r"\b(no|not|don't|do not|won't|cancel that|instead|changed my mind)\b", re.IGNORECASE
 )
-_PROPOSES = re.compile(
-    r"\b(shall|should|may|can|could) (i|we)\b|\b(would you like|do you want|want me) .*\b(to|me)\b"
-    r"|\bconfirm\b|\bproceed\b|\bgo ahead\b|\byes\b.*\bno\b|\bagree\b|\bis (this|that) (ok|okay|correct)\b",
+_OFFERS = re.compile(
+    r"\b(shall|should|may|can|could) (i|we) (?!help|assist)|\b(like|want|prefer) me to\b"
+    r"|\b(to|i|we|me) (now )?(proceed|go ahead)\b",
+    re.IGNORECASE,
+)
+"""The policy offers to act."""
+_CHECKS = re.compile(
+    r"\bconfirm\b|\bagree\b|\byes\b.*\bno\b|\b(is|are) (this|that|these|everything) (ok|okay|correct|right)\b",
     re.IGNORECASE | re.DOTALL,
 )
+"""The policy asks for a yes, which may also be to something that is over."""
 _CLOSES = re.compile(
-    r"\b(anything|something) else\b|\bhelp you with\b|\bfurther\b|\bany other\b|\bgoodbye\b",
+    r"\b(any|some)thing else\b|\bhelp you with\b|\bassist you\b|\bany other\b|\bgoodbye\b",
+    re.IGNORECASE,
+)
+_OVER = re.compile(
+    r"\b(works?|working|resolved?|fixed|solved?|i have|i've|has been|have been|is done|completed?"
+    r"|successful(ly)?)\b",
     re.IGNORECASE,
 )
 _FORGOT = re.compile(
@@ -71,6 +82,7 @@ def stopped_before_the_write(row: Row, found: list[Finding]) -> Finding | None:
     only_undone = "skipped_tool_call" in undone and undone <= {
         "skipped_tool_call",
         "missed_communication",
+        "stall",
     }
     if agreed and only_undone and _asks_to_go_on(asked):
         return Finding(USER, "stopped_before_the_write", f"user: {last[:300]!r}")
@@ -78,13 +90,14 @@ def stopped_before_the_write(row: Row, found: list[Finding]) -> Finding | None:
 
 
 def _asks_to_go_on(asked: str) -> bool:
-    """Whether the policy's words ask for a go-ahead, not whether there is anything else."""
+    """Whether the policy's last words ask for a go-ahead: not for what else, nor whether it worked."""
+    asked = asked[-1000:]
     questions = re.findall(r"[^.!?\n]*\?", asked)
-    if questions:
-        return not _CLOSES.search(questions[-1]) and any(map(_PROPOSES.search, questions))
-    return bool(
-        re.search(r"\b(confirm|yes)\b", asked[-300:], re.IGNORECASE)
-    ) and not _CLOSES.search(asked[-300:])
+    if _CLOSES.search(questions[-1] if questions else asked):
+        return False
+    if any(_OFFERS.search(question) for question in questions):
+        return True
+    return bool(_CHECKS.search(asked)) and not _OVER.search(asked)
 
 
 def repeated_opening(row: Row, found: list[Finding]) -> Finding | None:
@@ -150,10 +163,12 @@ def _false(fact: Fact, told: Known, before: Known, scenario: Scenario) -> str | 
 def _own(kind: str, scenario: Scenario) -> list[str]:
     """The user's own values of a kind, as the task tells them."""
     known = scenario.own
+    if kind == "user_id":
+        known = "\n".join(scenario.texts)
     if kind == "name":
         return re.findall(r"(?:You are|You're|name is|called) ([A-Z][a-z]+ [A-Z][a-z]+)\b", known)
     if kind == "zip":
-        return re.findall(r"(?<![\d.])\d{5}(?![\d.])", known)
+        return re.findall(r"(?<![\d.])\d{5}(?!\d)", known)
     return [str(fact.value) for fact in facts(known) if fact.kind == kind]
 
 
