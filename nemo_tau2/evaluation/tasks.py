@@ -17,12 +17,14 @@ NOTED = ("gold_actions", "null_solvable", "scenario")
 class Scenario:
     """What the user simulator was told.
 
-    `texts` is all of it; `own` what the user knows of themselves; `unknown` what they do not know.
+    `texts` is all of it, unless it is not `complete`; `own` what the user knows of themselves; `unknown`
+    what they do not know.
     """
 
     texts: tuple[str, ...]
     own: str = ""
     unknown: str = ""
+    complete: bool = True
 
     @classmethod
     def of(cls, row: Row) -> "Scenario | None":
@@ -55,8 +57,10 @@ def _packaged(domain: Any, sha: Any) -> bool:
 
 
 def _of_specification(metadata: dict[str, Any]) -> Scenario | None:
-    """A row made from a specification: its questions, its customer and the customer's facts."""
+    """A row made from a specification: its questions and its customer. Facts drawn from the
+    specification's records are not in the row, so what it says is not all."""
     if "customer" not in metadata:
         return None
     told = [metadata["customer"], metadata.get("questions"), metadata.get("persona")]
-    return Scenario(tuple(json.dumps(part, ensure_ascii=False) for part in told))
+    texts = tuple(json.dumps(part, ensure_ascii=False) for part in told)
+    return Scenario(texts, complete=False)

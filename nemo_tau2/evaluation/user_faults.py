@@ -122,7 +122,7 @@ def false_facts(row: Row, found: list[Finding], scenario: Scenario | None) -> Fi
     `contradicted_instructions` where the task says otherwise of the user's own id, name or contact, or
     that they do not know it; `fabricated_facts` for any other value out of nowhere.
     """
-    if scenario is None:
+    if scenario is None or not scenario.complete:
         return None
     calls = policy_calls(row)
     for said, told, before in _spoken(row, scenario):
@@ -149,12 +149,10 @@ def _spoken(row: Row, scenario: Scenario):
 
 def _false(fact: Fact, told: Known, before: Known, scenario: Scenario) -> str | None:
     """What kind of false statement the fact is, None where it may be true."""
-    if told.states(fact):
+    if told.allows(fact) or before.allows(fact):
         return None
     if fact.kind in OWN and _own(fact.kind, scenario):
         return "contradicted_instructions"
-    if before.allows(fact) or told.allows(fact):
-        return None
     if _forgotten(fact.kind, scenario):
         return "contradicted_instructions"
     return None if fact.kind == "name" else "fabricated_facts"

@@ -147,7 +147,7 @@ def test_patterns_are_tabled_by_gold_actions_and_by_tool(visit):
     browser = visit("#overview?domain=retail")
     assert cells(browser, "Patterns by number of gold actions")[-1] == ["1", "1", "1", "1"]
     assert cells(browser, "Patterns by tool") == [["tool", "skipped tool call"], ["book", "1"]]
-    assert cells(browser, "Owed to, by rule")[1:] == [["policy", "undecided", "1"]]
+    assert cells(browser, "Owed to, by rule")[1:] == [["policy: undecided", "1"]]
 
 
 def test_a_rollout_shows_where_its_tools_changed(visit):

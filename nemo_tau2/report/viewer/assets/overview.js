@@ -41,15 +41,17 @@ function breakdown(shown) {
   const counts = (found) => kinds.map((kind) => String(found[kind] ?? "–"));
   const tools = Object.entries(shown.patterns_by_tool ?? {});
   const wrong = Object.entries(shown.wrong_parameters ?? {});
-  const rules = Object.entries(shown.blame_by_rule ?? {}).flatMap(([party, found]) => Object.entries(found).map(([rule, count]) => [words(party), words(rule), String(count)]));
+  const rules = Object.entries(shown.blame_by_rule ?? {}).flatMap(([party, found]) => Object.entries(found).map(([rule, count]) => [`${words(party)}: ${words(rule)}`, String(count)]));
   const table = (caption, heads, rows) => (rows.length ? dataTable(caption, heads, rows, "numbers") : null);
-  return h("div", { class: "grid" },
-    table("Owed to, by rule (rollouts; a success that doing nothing would have had is the task's)", ["party", "rule", "rollouts"], rules),
+  const byTool = tools.length > SHOWN_TOOLS ? `Patterns by tool (rollouts; ${SHOWN_TOOLS} of ${tools.length} tools)` : "Patterns by tool (rollouts)";
+  return h("div", {},
     kinds.length ? table("Patterns by number of gold actions (rollouts)", ["gold actions", "rollouts", "failed", ...kinds.map(words)],
       Object.entries(shown.patterns_by_gold ?? {}).map(([n, g]) => [n, String(g.rollouts), String(g.failed), ...counts(g.patterns)])) : null,
-    kinds.length ? table(tools.length > SHOWN_TOOLS ? `Patterns by tool (rollouts; ${SHOWN_TOOLS} of ${tools.length} tools)` : "Patterns by tool (rollouts)", ["tool", ...kinds.map(words)],
+    kinds.length ? table(byTool, ["tool", ...kinds.map(words)],
       tools.slice(0, SHOWN_TOOLS).map(([tool, found]) => [h("code", {}, tool), ...counts(found)])) : null,
-    table("Wrong parameters (rollouts)", ["parameter", "rollouts"], wrong.slice(0, SHOWN_TOOLS).map(([name, count]) => [h("code", {}, name), String(count)])));
+    h("div", { class: "grid" },
+      table("Owed to, by rule (rollouts; a success that doing nothing would have had is the task's)", ["party: rule", "rollouts"], rules),
+      table("Wrong parameters (rollouts)", ["parameter", "rollouts"], wrong.slice(0, SHOWN_TOOLS).map(([name, count]) => [h("code", {}, name), String(count)]))));
 }
 
 function passK(evaluation, domains) {
