@@ -25,6 +25,7 @@ from nemo_tau2.evaluation.user_faults import (
     false_facts,
     repeated_opening,
     stopped_before_the_write,
+    unanswered,
 )
 
 RULES_VERSION = "2"
@@ -68,7 +69,7 @@ def blame(row: Row, found: list[Finding] | None = None) -> Finding | None:
     found = patterns(row) if found is None else found
     if verdict := known_issue(row, found) or false_facts(row, found, Scenario.of(row)):
         return verdict
-    mistakes = [finding for finding in found if finding.kind not in LEFT_UNDONE]
+    mistakes = [f for f in found if f.kind not in LEFT_UNDONE and not _asks_in_vain(f, row)]
     if mistakes:
         return replace(mistakes[0], kind=POLICY, about=mistakes[0].kind)
     for rule in (
@@ -81,6 +82,11 @@ def blame(row: Row, found: list[Finding] | None = None) -> Finding | None:
         if verdict := rule(row, found):
             return verdict
     return _undecided(found, issue_of(row))
+
+
+def _asks_in_vain(finding: Finding, row: Row) -> bool:
+    """Saying the same again to a user that never answers is no mistake."""
+    return (finding.kind, finding.about) == ("loop", "words") and unanswered(row)
 
 
 def _infrastructure(row: Row) -> Finding:

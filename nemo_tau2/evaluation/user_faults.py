@@ -30,12 +30,14 @@ OPENINGS = 3
 
 _STOP = "###STOP###"
 _AGREES = re.compile(
-    r"^\W*(yes|yeah|yep|sure|ok|okay|correct|confirm(ed)?|i confirm|i agree|absolutely|perfect|great"
-    r"|sounds good|that works|go ahead|please (go ahead|proceed|do)|proceed)\b",
+    r"^\W*(thanks?( you)?[,.!]* )?(yes|yeah|yep|sure|ok|okay|alright|fine|correct|exactly|confirm(ed)?"
+    r"|i (confirm|agree|do)|i('d| would) like (to|you to) |absolutely|definitely|of course|perfect|great"
+    r"|sounds good|that works|that('s| is) (correct|right|fine|ok|okay|great)|let's do (it|that)|do it"
+    r"|(please )?(go ahead|proceed|do))\b",
     re.IGNORECASE,
 )
 _REFUSES = re.compile(
-    r"\b(no|not|don't|do not|won't|cancel that|instead|changed my mind)\b", re.IGNORECASE
+    r"\b(no|not|don't|won't|instead|but|changed my mind|wait|hold on)\b", re.IGNORECASE
 )
 _OFFERS = re.compile(
     r"\b(shall|should|may|can|could) (i|we) (?!help|assist)|\b(like|want|prefer) me to\b"
@@ -53,8 +55,9 @@ _CLOSES = re.compile(
     re.IGNORECASE,
 )
 _OVER = re.compile(
-    r"\b(works?|working|resolved?|fixed|solved?|i have|i've|has been|have been|is done|completed?"
-    r"|successful(ly)?)\b",
+    r"\b(works?|working|resolved?|fixed|solved?|is done|completed?|successful(ly)?"
+    r"|(i have|i've|has been|have been) (?!found|located|verified|checked|looked|reviewed|retrieved"
+    r"|identified|confirmed|pulled|your|the|all)\w+)\b",
     re.IGNORECASE,
 )
 _FORGOT = re.compile(
@@ -76,8 +79,8 @@ def stopped_before_the_write(row: Row, found: list[Finding]) -> Finding | None:
     if not is_message(items[-2], "assistant"):
         return None
     last, asked = text_of(items[-1]), text_of(items[-2])
-    words = last.replace(_STOP, " ")
-    agreed = _STOP in last and _AGREES.match(words) and not _REFUSES.search(words)
+    first = re.split(r"[.!\n]", last.replace(_STOP, "").strip())[0]
+    agreed = _STOP in last and _AGREES.match(last) and not _REFUSES.search(first)
     undone = {f.kind for f in found}
     only_undone = "skipped_tool_call" in undone and undone <= {
         "skipped_tool_call",
@@ -107,6 +110,12 @@ def repeated_opening(row: Row, found: list[Finding]) -> Finding | None:
     if times < OPENINGS:
         return None
     return Finding(USER, "repeated_opening", f"user, {times} times: {said[0][:200]!r}")
+
+
+def unanswered(row: Row) -> bool:
+    """Whether the user never said anything after its first words but those words, or nothing."""
+    said = [" ".join(text.lower().split()) for text in texts(row, "user")]
+    return len(said) >= OPENINGS and all(text in ("", said[0]) for text in said)
 
 
 def empty(row: Row, found: list[Finding]) -> Finding | None:

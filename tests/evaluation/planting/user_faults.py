@@ -15,6 +15,9 @@ ASKS = (
     "Here is what I would do: {name}. Do you confirm (yes/no)?",
     "Before I continue with {name}: can I go ahead? Please say yes to confirm.",
     "Do you want me to do this for you ({name})? It cannot be undone.",
+    "I have found it. These are the details: {name}. Please confirm by replying yes.",
+    "To summarise: {name}. Would you like to proceed?",
+    "Your identity has been verified. For {name} I need your approval. Is this correct?",
 )
 AGREES = (
     "Yes, please go ahead. ###STOP###",
@@ -24,6 +27,11 @@ AGREES = (
     "I confirm. ###STOP###",
     "Yes, I confirm. Thanks for your help.\n###STOP###",
     "Perfect, please proceed. ###STOP###",
+    "Yes, please go ahead. I don't need anything else. ###STOP###",
+    "That's correct. Thank you! ###STOP###",
+    "Thank you, yes, do that. ###STOP###",
+    "I'd like to proceed with that. ###STOP###",
+    "Alright, let's do it.###STOP###",
 )
 MONTHS = "January February March April May June July August September October November December"
 
@@ -86,6 +94,18 @@ def repeated_opening(case, rng):
     if not case.writes or (reads and reads[0][0][0] == case.writes[0][0]):
         reads = []
     return _planted(case.play([*reads, *questions], Parrot(case.told)), "repeated_opening")
+
+
+def answers_nothing_new(case, rng):
+    """The user has nothing but its first words, and the policy keeps asking in the same words."""
+    question = rng.choice(["Could you tell me more?", "Which one do you mean?", GOODBYE])
+
+    class Parrot(Passive):
+        async def reply(self, incoming):
+            return (await super().reply(incoming)).model_copy(update={"content": self.opening})
+
+    row = case.play([question] * 20, Parrot(case.told), rng.randint(4, 8))
+    return _planted(row, "repeated_opening")
 
 
 def empty(case, rng):
@@ -243,6 +263,6 @@ def _planted(row, rule):
 
 
 USER_FAULTS = (
-    stopped_before_the_write, repeated_opening, empty, fabricated_facts, invented_id,
+    stopped_before_the_write, repeated_opening, answers_nothing_new, empty, fabricated_facts, invented_id,
     contradicted_instructions, simulator_failed,
 )  # fmt: skip
