@@ -115,13 +115,16 @@ def _ask(paths: list[Path], chat: "LiteLLMChat") -> list[dict[str, Any]]:
     from nemo_tau2.evaluation.judge import judge_file
     from nemo_tau2.evaluation.stored import row_files
 
-    tallies = []
-    for file in row_files(paths):
-        tally = asyncio.run(judge_file(file, chat, chat.endpoint.model))
-        tallies.append({"file": str(file)} | asdict(tally))
-        print(
-            f"{file}: judge asked about {tally.asked} undecided failures ({tally.undecided} of them "
-            f"stay so), {tally.cached} had a verdict",
-            file=sys.stderr,
-        )
-    return tallies
+    async def ask() -> list[dict[str, Any]]:
+        tallies = []
+        for file in row_files(paths):
+            tally = await judge_file(file, chat, chat.endpoint.model)
+            tallies.append({"file": str(file)} | asdict(tally))
+            print(
+                f"{file}: judge asked about {tally.asked} undecided failures ({tally.undecided} of "
+                f"them stay so), {tally.cached} had a verdict",
+                file=sys.stderr,
+            )
+        return tallies
+
+    return asyncio.run(ask())

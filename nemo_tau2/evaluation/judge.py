@@ -16,7 +16,14 @@ from typing import Any
 from nemo_tau2.chat import ChatFailed, Complete, ContextOverflow
 from nemo_tau2.errors import UserError
 from nemo_tau2.evaluation.blame import UNDECIDED
-from nemo_tau2.evaluation.stored import Stored, beside, read_verdicts, row_sha256, verdict_line
+from nemo_tau2.evaluation.stored import (
+    Stored,
+    beside,
+    open_verdicts,
+    read_verdicts,
+    row_sha256,
+    verdict_line,
+)
 from nemo_tau2.evaluation.tasks import Scenario, noted
 from nemo_tau2.evaluation.transcript import DEFAULT, JUDGE, Finding, Line, Row, lines
 from nemo_tau2.rollouts.store import read_rows
@@ -71,7 +78,7 @@ async def judge_file(rows: Path, complete: Complete, model: str) -> Tally:
     known = read_verdicts(path, PROMPT_VERSION, model, undecided=True)
     waiting: set[asyncio.Task] = set()
     try:
-        with path.open("a", encoding="utf-8") as file:
+        with open_verdicts(path) as file:
             for row, found in _open_failures(rows):
                 if row_sha256(row) in known:
                     tally.cached += 1

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from nemo_tau2.errors import UserError
 from nemo_tau2.evaluation.blame import PARTIES, RULES_VERSION, findings
@@ -122,10 +122,19 @@ def read_verdicts(
     `undecided` keeps those that decide nothing. Raises UserError where the file holds something else.
     """
     found = {}
-    for sha, version, by, verdict in _lines(path, _verdict_line):
+    for sha, version, by, verdict in _lines(path, _verdict_line, torn=True):
         if (prompt_version in ("", version)) and (model in ("", by)):
             found[sha] = verdict
     return {sha: v for sha, v in found.items() if undecided or v.kind in PARTIES}
+
+
+def open_verdicts(path: Path) -> TextIO:
+    """The file of verdicts, to be appended to after its last whole line. Raises OSError."""
+    if path.exists():
+        with path.open("rb+") as file:
+            content = file.read()
+            file.truncate(content.rfind(b"\n") + 1)
+    return path.open("a", encoding="utf-8")
 
 
 def verdict_line(row: Row, prompt_version: str, model: str, verdict: Finding) -> str:
@@ -142,12 +151,15 @@ def _short(known: Judgement) -> tuple[str, list[str]]:
     return owed, sorted({f"{f.kind} {f.about}" for f in found})
 
 
-def _lines(path: Path, read: Any) -> list[Any]:
+def _lines(path: Path, read: Any, torn: bool = False) -> list[Any]:
+    """The lines of a file; of one that is appended to, a `torn` last line does not count."""
     if not path.exists():
         return []
     found = []
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, start=1):
+            if torn and not line.endswith("\n"):
+                break  # the process ended within its last write
             try:
                 found.append(read(json.loads(line)))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -43,7 +43,7 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     _print_patterns(report["domains"], console)
     console.print(report["convention"])
     for line in report["warnings"]:
-        console.print(f"warning: {line}", style="yellow")
+        console.print(f"warning: {escape(line)}", style="yellow")
 
 
 def _print_patterns(domains: dict[str, Any], console: Console) -> None:

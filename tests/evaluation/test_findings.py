@@ -163,6 +163,17 @@ class TestJudge:
         assert "run it again to go on" in line
         assert beside(file, "judged").read_text() == ""
 
+    def test_a_line_torn_by_a_crash_is_asked_about_again(self, tmp_path):
+        file = store(tmp_path / "run", UNDECIDED)
+        with chat_endpoint(answer()) as (url, requests):
+            judge(tmp_path / "run", url)
+            path = beside(file, "judged")
+            whole = path.read_text()
+            path.write_text(whole[:-20])
+            assert blamed(file)[0].by == "default"
+            judge(tmp_path / "run", url)
+        assert len(requests) == 2 and path.read_text() == whole
+
     def test_another_model_is_asked_anew(self, tmp_path):
         store(tmp_path / "run", UNDECIDED)
         with chat_endpoint(answer()) as (url, requests):

@@ -3,6 +3,7 @@
 What a row should be called is known from how it was made (`planting`), never from the rules under test.
 """
 
+import random
 from collections import Counter
 
 import pytest
@@ -74,6 +75,28 @@ def test_each_party_is_found_in_each_domain(judged):
 def test_no_failure_of_the_policy_is_blamed_on_anybody_else(judged):
     wrong = [(p.fault, b) for p, _, b in judged if p.party == "policy" and b.kind != "policy"]
     assert wrong == []
+
+
+def test_no_true_word_of_the_user_takes_the_policys_blame(judged):
+    """The user adds to every message what it was told, or what it has just heard, word for word."""
+    rng = random.Random(0)
+    planted = [p.row for p, _, _ in judged if p.party == "policy"]
+    assert {findings(chatty(row, rng))[1].kind for row in planted} == {"policy"}
+
+
+def chatty(row, rng):
+    """The row with true words added to all but the last of the user's messages."""
+    told, heard, output = " ".join(row["task"]["scenario"].values()), "", []
+    for item in row["response"]["output"]:
+        if item.get("role") == "user" and "###" not in item["content"]:
+            source = heard if heard and rng.random() < 0.7 else told
+            start = rng.randrange(max(1, len(source) - 300))
+            words = " ".join(source[start : start + 400].split(" ")[1:-1])
+            item = item | {"content": f"{item['content']} By the way: {words}."}
+        else:
+            heard += f" {item.get('output') or ''}"
+        output.append(item)
+    return row | {"response": {"output": output}}
 
 
 def test_every_verdict_has_its_evidence(judged):
