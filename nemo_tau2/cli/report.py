@@ -40,13 +40,7 @@ def report(
     api_key_file
         A file whose first line is the judge's key.
     """
-    import json
-    import sys
-
-    from rich.console import Console
-
     from nemo_tau2.evaluation import load
-    from nemo_tau2.evaluation.text import print_report
 
     chat = _judge(judge_url, judge_model, api_key_file)
     more: dict[str, Any] = {}
@@ -54,8 +48,19 @@ def report(
         more["reblame"] = _reblame(paths)
     if chat is not None:
         more["judge"] = _ask(paths, chat)
-    result = load(paths).as_dict() | more
-    if json_output:
+    _show(load(paths).as_dict() | more, paths, html, json_output)
+    return 0
+
+
+def _show(result: dict[str, Any], paths: list[Path], html: Path | None, as_json: bool) -> None:
+    import json
+    import sys
+
+    from rich.console import Console
+
+    from nemo_tau2.evaluation.text import print_report
+
+    if as_json:
         print(json.dumps(result, indent=2, ensure_ascii=False))
     else:
         print_report(result, Console())
@@ -64,7 +69,6 @@ def report(
 
         write_viewer(paths, html, result)
         print(f"viewer: {html}", file=sys.stderr)
-    return 0
 
 
 def _judge(url: str | None, model: str | None, key_file: Path | None) -> "LiteLLMChat | None":
