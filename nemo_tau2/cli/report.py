@@ -1,9 +1,12 @@
 """`nemo-tau2 report`: what stored rollouts say."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from nemo_tau2.chat import LiteLLMChat
 
 
 def report(
@@ -12,8 +15,12 @@ def report(
     *,
     html: Path | None = None,
     json_output: Annotated[bool, Parameter(name="--json")] = False,
+    reblame: Annotated[bool, Parameter(negative="")] = False,
+    judge_url: str | None = None,
+    judge_model: str | None = None,
+    api_key_file: Path | None = None,
 ) -> int:
-    """Report pass^k with intervals, bounds and every denominator.
+    """Report pass^k with intervals, bounds and every denominator; failure patterns and blame.
 
     Parameters
     ----------
@@ -23,17 +30,37 @@ def report(
         Also write the viewer: one self-contained page with every rollout.
     json_output
         Print JSON instead of tables.
+    reblame
+        Make patterns and blame anew from the rows, store them beside (`findings.jsonl`) and say what
+        changed.
+    judge_url
+        Base URL of a model that judges the failures no rule decides, /v1 included.
+    judge_model
+        The judge's name there. Verdicts are kept beside the rows (`judged.jsonl`).
+    api_key_file
+        A file whose first line is the judge's key.
     """
+    from nemo_tau2.evaluation import load
+
+    chat = _judge(judge_url, judge_model, api_key_file)
+    more: dict[str, Any] = {}
+    if reblame:
+        more["reblame"] = _reblame(paths)
+    if chat is not None:
+        more["judge"] = _ask(paths, chat)
+    _show(load(paths).as_dict() | more, paths, html, json_output)
+    return 0
+
+
+def _show(result: dict[str, Any], paths: list[Path], html: Path | None, as_json: bool) -> None:
     import json
     import sys
 
     from rich.console import Console
 
-    from nemo_tau2.evaluation import load
     from nemo_tau2.evaluation.text import print_report
 
-    result = load(paths).as_dict()
-    if json_output:
+    if as_json:
         print(json.dumps(result, indent=2, ensure_ascii=False))
     else:
         print_report(result, Console())
@@ -42,4 +69,66 @@ def report(
 
         write_viewer(paths, html, result)
         print(f"viewer: {html}", file=sys.stderr)
-    return 0
+
+
+def _judge(url: str | None, model: str | None, key_file: Path | None) -> "LiteLLMChat | None":
+    from pydantic import SecretStr
+
+    from nemo_tau2.chat import Endpoint, LiteLLMChat
+    from nemo_tau2.errors import UserError
+
+    if not url and not model:
+        return None
+    if not (url and model):
+        raise UserError("--judge-url and --judge-model go together; give both")
+    if not url.startswith(("http://", "https://")):
+        raise UserError(f"--judge-url {url!r}: must begin with http:// or https:// and end in /v1")
+    try:
+        key = key_file.read_text("utf-8").splitlines()[0].strip() if key_file else None
+    except (OSError, IndexError) as error:
+        raise UserError(f"--api-key-file {key_file}: {error}") from None
+    secret = SecretStr(key) if key else None
+    return LiteLLMChat(
+        Endpoint(url=url, model=model, api_key=secret, sampling={"temperature": 0.0})
+    )
+
+
+def _reblame(paths: list[Path]) -> list[dict[str, Any]]:
+    """Stores the findings of every file; the summaries are printed and returned."""
+    import sys
+
+    from nemo_tau2.evaluation.stored import reblame, row_files
+
+    summaries = [reblame(file) for file in row_files(paths)]
+    for one in summaries:
+        print(
+            f"{one['file']}: {one['rows']} rows, {one['changed']} changed, {one['new']} new",
+            file=sys.stderr,
+        )
+        for move, count in one["moves"].items():
+            print(f"  {move}: {count}", file=sys.stderr)
+    return summaries
+
+
+def _ask(paths: list[Path], chat: "LiteLLMChat") -> list[dict[str, Any]]:
+    """Has the judge decide what the rules do not; the tallies are printed and returned."""
+    import asyncio
+    import sys
+    from dataclasses import asdict
+
+    from nemo_tau2.evaluation.judge import judge_file
+    from nemo_tau2.evaluation.stored import row_files
+
+    async def ask() -> list[dict[str, Any]]:
+        tallies = []
+        for file in row_files(paths):
+            tally = await judge_file(file, chat, chat.endpoint.model)
+            tallies.append({"file": str(file)} | asdict(tally))
+            print(
+                f"{file}: judge asked about {tally.asked} undecided failures ({tally.undecided} of "
+                f"them stay so), {tally.cached} had a verdict",
+                file=sys.stderr,
+            )
+        return tallies
+
+    return asyncio.run(ask())

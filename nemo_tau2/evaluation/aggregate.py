@@ -2,18 +2,21 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from nemo_tau2.errors import UserError
-from nemo_tau2.evaluation.blame import blame
+from nemo_tau2.evaluation.blame import findings
+from nemo_tau2.evaluation.breakdown import by_gold, by_parameter, by_rule, by_tool
 from nemo_tau2.evaluation.intervals import interval
 from nemo_tau2.evaluation.pass_k import CONVENTION, TaskTrials, bounds, values
-from nemo_tau2.evaluation.patterns import Finding, patterns
-from nemo_tau2.rollouts.store import read_rows, row_key
+from nemo_tau2.evaluation.stored import Judgement, Stored, row_files
+from nemo_tau2.evaluation.tasks import noted
+from nemo_tau2.evaluation.transcript import Finding, Row
+from nemo_tau2.rollouts.store import RowKey, read_rows, row_key
 
 TaskKey = tuple[str, str]
 """(domain, task id)."""
@@ -21,7 +24,7 @@ TaskKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is kept of one row. A success has no `blame`."""
+    """What is kept of one row. A success has no `blame`, unless doing nothing would have passed."""
 
     domain: str
     task_id: str
@@ -37,13 +40,12 @@ class Outcome:
     blame: Finding | None = None
 
     @classmethod
-    def of(cls, row: dict[str, Any]) -> "Outcome":
-        """Reads one stored row."""
+    def of(cls, row: dict[str, Any], judge: Callable[[Row], Judgement] = findings) -> "Outcome":
+        """Reads one stored row; `judge` finds its patterns and whom it is owed to."""
         usage = (row.get("response") or {}).get("usage") or {}
         domain, task_id, trial = row_key(row)
-        gold = (row.get("task") or {}).get("gold_actions")
-        found = [] if row["mask_sample"] else patterns(row)
-        blamed = blame(row, found)
+        gold = (noted(row).get("task") or {}).get("gold_actions")
+        found, blamed = judge(row)
         return cls(
             domain=domain,
             task_id=task_id,
@@ -110,7 +112,13 @@ class Evaluation:
             "patterns": dict(
                 Counter(p for o in graded for p in {f.kind for f in o.patterns}).most_common()
             ),
-            "blame": dict(Counter(o.blame.kind for o in outcomes if o.blame).most_common()),
+            "patterns_by_gold": by_gold(graded),
+            "patterns_by_tool": by_tool(graded),
+            "wrong_parameters": by_parameter(graded),
+            "blame": dict(
+                Counter(o.blame.kind for o in outcomes if o.blame and not o.success).most_common()
+            ),
+            "blame_by_rule": by_rule(outcomes),
             "difficulty": _difficulty(graded),
             "turns": _mean(o.turns for o in graded),
             "tokens": _mean(o.tokens for o in graded if o.tokens is not None),
@@ -140,26 +148,48 @@ class Evaluation:
 
 
 def load(paths: Iterable[Path]) -> Evaluation:
-    """Reads run folders or `rollouts.jsonl` files, with `planned.json` beside them where there is one.
+    """Reads run folders or `rollouts.jsonl` files, with what is stored beside them: `planned.json`,
+    `findings.jsonl` and `judged.jsonl`, where there are such.
 
-    Raises UserError where there is no file or no row.
+    Raises UserError where there is no file or no row, or a file is given twice.
     """
-    evaluation = Evaluation([])
-    for path in map(Path, paths):
-        file = path / "rollouts.jsonl" if path.is_dir() else path
-        if not file.exists():
-            raise UserError(f"{file}: no such file; give a rollout folder or a rollouts.jsonl")
+    evaluation, paths = Evaluation([]), [Path(path) for path in paths]
+    seen: dict[RowKey, Path] = {}
+    again = []
+    for file in row_files(paths):
         _read_planned(file.with_name("planned.json"), evaluation.planned)
+        stored = Stored(file)
         for row in read_rows(file):
-            try:
-                evaluation.outcomes.append(Outcome.of(row))
-            except (KeyError, TypeError) as error:
-                raise UserError(
-                    f"{file}: a row without {error}; docs/rollouts.md lists the fields"
-                ) from None
+            evaluation.outcomes.append(_outcome(row, file, stored))
+            if row_key(row) in seen:
+                again.append((row_key(row), seen[row_key(row)], file))
+            seen.setdefault(row_key(row), file)
+    if again:
+        evaluation.warnings.append(_said_twice(again))
     if not evaluation.outcomes:
         raise UserError(f"{', '.join(map(str, paths))}: no rollouts yet; finish the run first")
     return evaluation
+
+
+def _outcome(row: Row, file: Path, stored: Stored) -> Outcome:
+    where = f"{file}: task {row.get('task_id')}, trial {row.get('trial')}"
+    try:
+        return Outcome.of(row, stored.of)
+    except KeyError as error:
+        problem = f"the row has no {error}"
+    except (TypeError, AttributeError, ValueError) as error:
+        problem = f"not a readable row ({error})"
+    raise UserError(f"{where}: {problem}; docs/rollouts.md lists the fields")
+
+
+def _said_twice(again: list[tuple[RowKey, Path, Path]]) -> str:
+    """The line about rollouts of the same task and trial."""
+    (domain, task_id, trial), first, second = again[0]
+    places = f"in {first} and in {second}" if first != second else f"twice in {first}"
+    return (
+        f"{len(again)} rollouts have the task and trial of another one (the first: {domain} "
+        f"{task_id}, trial {trial}, {places}); each counts as a further trial of its task"
+    )
 
 
 def _read_planned(path: Path, planned: dict[TaskKey, int]) -> None:

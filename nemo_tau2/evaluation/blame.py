@@ -1,10 +1,37 @@
-"""Who a failed rollout is owed to, by deterministic rules; the policy where no rule speaks for another."""
+"""Who a failed rollout is owed to: deterministic rules, each with its evidence.
 
-import re
-from typing import Any
+The policy's where no rule speaks for another party, and then the finding says so. Rules about the task
+are in `task_faults`, those about the user in `user_faults`; a judge model may speak for what is left
+undecided (`judge`), never for what a rule has decided.
+"""
 
-from nemo_tau2.evaluation.patterns import Finding, patterns, text_of
+from collections.abc import Mapping
+from dataclasses import replace
 
+from nemo_tau2.evaluation.known_issues import Issue
+from nemo_tau2.evaluation.patterns import patterns
+from nemo_tau2.evaluation.task_faults import (
+    gold_error,
+    issue_of,
+    known_issue,
+    null_solvable,
+    unearned,
+)
+from nemo_tau2.evaluation.tasks import Scenario, noted
+from nemo_tau2.evaluation.transcript import DEFAULT, OWN, SUCCESS, Finding, Row
+from nemo_tau2.evaluation.user_faults import (
+    LEFT_UNDONE,
+    empty,
+    false_facts,
+    repeated_opening,
+    stopped_before_the_write,
+    unanswered,
+)
+
+RULES_VERSION = "2"
+"""Raised with every change of `patterns` or of a rule: stored findings of another version are not used."""
+PARTIES = ("policy", "user_simulator", "tool_emulator", "judge", "harness", "task")
+POLICY = "policy"
 INFRASTRUCTURE = {
     "user_simulator_failed": "user_simulator",
     "tool_emulator_failed": "tool_emulator",
@@ -12,69 +39,88 @@ INFRASTRUCTURE = {
     "policy_endpoint_failed": "harness",
     "world_failed": "harness",
 }
-LEFT_UNDONE = ("skipped_tool_call", "missed_communication", "stall", "budget")
-"""What a policy can be kept from doing by its user; any other pattern is a mistake of its own."""
-_STOP = "###STOP###"
-_AGREES = re.compile(
-    r"^\W*(yes|yeah|sure|correct|confirm|go ahead|please proceed)\b", re.IGNORECASE
-)
+UNDECIDED = "undecided, counted as policy"
+_NAMES: Mapping[str, str] = {
+    "customer": "user_simulator",
+    "emulator": "tool_emulator",
+    **{party: party for party in PARTIES},
+}
+"""Parties as rows name them."""
 
 
-def blame(row: dict[str, Any], found: list[Finding] | None = None) -> Finding | None:
-    """The party and the evidence; None for a success. `found` are the row's patterns, if known."""
-    party = INFRASTRUCTURE.get(row["stop_reason"])
+def findings(row: Row) -> tuple[list[Finding], Finding | None]:
+    """The row's failure patterns (none for a masked row) and whom its outcome is owed to."""
+    row = noted(row)
+    found = [] if row["mask_sample"] else patterns(row)
+    return found, blame(row, found)
+
+
+def blame(row: Row, found: list[Finding] | None = None) -> Finding | None:
+    """The party, the rule and the evidence. `found` are the row's patterns, if known.
+
+    A success is owed to nobody, except one that doing nothing would have had: that is the task's.
+    """
     if row["mask_sample"]:
-        message = (row.get("failure") or {}).get("message") or row["stop_reason"]
-        return Finding(party or "harness", row["stop_reason"], str(message)[:400])
-    if row["reward"] >= 1.0 - 1e-6:
-        return None
+        return _infrastructure(row)
+    if row["reward"] >= SUCCESS:
+        return unearned(row)
+    if own := _own_verdict(row):
+        return own
     found = patterns(row) if found is None else found
-    mistaken = any(finding.kind not in LEFT_UNDONE for finding in found)
-    if not mistaken:
-        for rule in (_gold_error, _stopped_before_the_write, _repeated_opening, _empty):
-            if verdict := rule(row, found):
-                return verdict
-    first = found[0] if found else Finding("", "", "no rule speaks for another party")
-    return Finding("policy", first.kind, first.evidence)
+    if verdict := known_issue(row, found) or false_facts(row, found, Scenario.of(row)):
+        return verdict
+    mistakes = [f for f in found if f.kind not in LEFT_UNDONE and not _asks_in_vain(f, row)]
+    if mistakes:
+        return replace(mistakes[0], kind=POLICY, about=mistakes[0].kind)
+    for rule in (
+        gold_error,
+        stopped_before_the_write,
+        repeated_opening,
+        empty,
+        null_solvable,
+    ):
+        if verdict := rule(row, found):
+            return verdict
+    return _undecided(found, issue_of(row))
 
 
-def _gold_error(row: dict[str, Any], found: list[Finding]) -> Finding | None:
-    """A failing gold action is to blame only where nothing the policy did explains the failure."""
-    if found:
+def _asks_in_vain(finding: Finding, row: Row) -> bool:
+    """Saying the same again to a user that never answers is no mistake."""
+    return (finding.kind, finding.about) == ("loop", "words") and unanswered(row)
+
+
+def _infrastructure(row: Row) -> Finding:
+    """A masked row: the broken part, as its stop reason or the environment itself names it."""
+    party = INFRASTRUCTURE.get(row["stop_reason"]) or _NAMES.get(_stored(row)) or "harness"
+    message = (row.get("failure") or {}).get("message") or row["stop_reason"]
+    return Finding(party, row["stop_reason"], str(message)[:400])
+
+
+def _own_verdict(row: Row) -> Finding | None:
+    """What the environment itself says, where it names another party than the policy.
+
+    Environments made from specifications say `policy` of whatever nothing else broke: that is their
+    default, and the rules may know better.
+    """
+    stored = _stored(row)
+    party = _NAMES.get(stored)
+    if party is None or party == POLICY:
         return None
-    gold = (row.get("task") or {}).get("gold_actions") or []
-    broken = [action["name"] for action in gold if action["errored"]]
-    return (
-        Finding("task", "gold_error", f"gold action {broken[0]} itself fails") if broken else None
-    )
+    return Finding(party, str(row["stop_reason"]), f"the environment names {stored}", by=OWN)
 
 
-def _stopped_before_the_write(row: dict[str, Any], found: list[Finding]) -> Finding | None:
-    """The user's last words agree and stop, the policy had asked, and nothing is wrong but skipped writes."""
-    items = (row.get("response") or {}).get("output") or []
-    if len(items) < 2 or items[-1].get("role") != "user" or items[-2].get("role") != "assistant":
-        return None
-    last, asked = text_of(items[-1]), text_of(items[-2])
-    agreed = _STOP in last and _AGREES.match(last) and "?" in asked
-    only_skipped = found and all(f.kind == "skipped_tool_call" for f in found)
-    if agreed and only_skipped:
-        return Finding("user_simulator", "stopped_before_the_write", f"user: {last[:300]!r}")
-    return None
+def _stored(row: Row) -> str:
+    info = row.get("reward_info") or {}
+    stored = info.get("blame") or row.get("blame")
+    return stored if isinstance(stored, str) else ""
 
 
-def _repeated_opening(row: dict[str, Any], found: list[Finding]) -> Finding | None:
-    said = [text_of(item).strip() for item in _user_items(row)]
-    if len(said) >= 3 and said[0] and said[0] == said[1] == said[2]:
-        return Finding("user_simulator", "repeated_opening", f"user, 3 times: {said[0][:200]!r}")
-    return None
-
-
-def _empty(row: dict[str, Any], found: list[Finding]) -> Finding | None:
-    if any(not text_of(item).strip() for item in _user_items(row)):
-        return Finding("user_simulator", "empty", "the user said nothing")
-    return None
-
-
-def _user_items(row: dict[str, Any]) -> list[dict[str, Any]]:
-    items = (row.get("response") or {}).get("output") or []
-    return [item for item in items if item.get("role") == "user"]
+def _undecided(found: list[Finding], issue: Issue | None) -> Finding:
+    """Nothing says whose it is. What the policy left undone, its user may have kept it from."""
+    if not found:
+        return Finding(POLICY, "", f"{UNDECIDED}: no rule speaks for another party", by=DEFAULT)
+    first = found[0]
+    evidence = f"{UNDECIDED}: {first.evidence}"
+    if issue and issue.dropped and all(f.tool == issue.dropped for f in found):
+        evidence += f"; {issue.what} ({issue.where})"
+    return replace(first, kind=POLICY, about=first.kind, evidence=evidence, by=DEFAULT)

@@ -6,8 +6,17 @@ the note only the rules about form (malformed, hallucinated, loop, stall, budget
 
 import json
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+
+from nemo_tau2.evaluation.transcript import (
+    SUCCESS,
+    Finding,
+    PolicyCall,
+    Row,
+    output_of,
+    policy_calls,
+    text_of,
+    texts,
+)
 
 BUDGETS = ("max_turns", "max_errors", "context_overflow", "deadline")
 REPEATS = 3
@@ -15,91 +24,101 @@ REPEATS = 3
 TRANSFER = "transfer_to_human_agents"
 SUCCEEDED = ("soft_match", "duplicate")
 """Tiers of calls that ran; whether they wrote depends on the tool."""
+KINDS = (
+    "skipped_tool_call",
+    "wrong_parameter",
+    "over_action",
+    "wrong_order",
+    "missed_communication",
+    "premature_transfer",
+    "stall",
+    "loop",
+    "budget",
+    "malformed_call",
+    "hallucinated_tool",
+    "reward_by_inaction",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A pattern (or a party to blame), the tool or argument it is about, and the line that shows it."""
-
-    kind: str
-    about: str
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyCall:
-    """One call of the policy. `arguments` is None where they are no JSON object."""
-
-    name: str
-    arguments: dict[str, Any] | None
-    tier: str
-
-
-def patterns(row: dict[str, Any]) -> list[Finding]:
+def patterns(row: Row) -> list[Finding]:
     """Findings of a graded row: of a failure its causes, of a success only reward by inaction."""
     task = row.get("task") or {}
-    calls = policy_calls(row)
-    if row["reward"] >= 1.0 - 1e-6:
+    if row["reward"] >= SUCCESS:
         null = task.get("null_solvable") is True
         evidence = "a policy that does nothing gets reward 1 here"
         return [Finding("reward_by_inaction", "", evidence)] if null else []
+    calls = policy_calls(row)
     found = [*_form(row, calls), *_communication(row)]
     if "gold_actions" in task:
         found += _against_gold(row, task, calls)
     return list({(f.kind, f.about, f.evidence): f for f in found}.values())
 
 
-def policy_calls(row: dict[str, Any]) -> list[PolicyCall]:
-    """The policy's calls in order, each with the tier the environment gave it."""
-    tiers = iter([tier for turn in row.get("call_tiers") or [] for tier in turn])
-    items = (row.get("response") or {}).get("output") or []
-    return [
-        PolicyCall(str(item.get("name")), _arguments(item.get("arguments")), next(tiers, ""))
-        for item in items
-        if item.get("type") == "function_call"
-    ]
-
-
-def texts(row: dict[str, Any], role: str) -> list[str]:
-    """What this role said, in order."""
-    items = (row.get("response") or {}).get("output") or []
-    return [
-        text_of(item)
-        for item in items
-        if item.get("type", "message") == "message" and item.get("role") == role
-    ]
-
-
-def text_of(item: dict[str, Any]) -> str:
-    """A message item's text."""
-    content = item.get("content") or ""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part.get("text") or "" for part in content)
-
-
-def _form(row: dict[str, Any], calls: list[PolicyCall]) -> list[Finding]:
-    tools = (row.get("responses_create_params") or {}).get("tools") or []
-    names = {tool.get("name") for tool in tools}
+def _form(row: Row, calls: list[PolicyCall]) -> list[Finding]:
+    names = _tool_names(row)
     found = []
     for call in calls:
+        name, at = call.name, (call.number,)
         if call.arguments is None:
+            evidence = f"{name}: arguments are no JSON object"
+            found.append(Finding("malformed_call", name, evidence, name, at))
+        elif names and name not in names:
             found.append(
-                Finding("malformed_call", call.name, f"{call.name}: arguments are no JSON object")
+                Finding("hallucinated_tool", name, f"there is no tool {name}"[:400], name, at)
             )
-        elif names and call.name not in names:
-            found.append(Finding("hallucinated_tool", call.name, f"there is no tool {call.name}"))
-    acts = Counter(f"{c.name}({json.dumps(c.arguments, sort_keys=True)})" for c in calls)
-    acts.update(f"says {text[:200]!r}" for text in texts(row, "assistant") if text.strip())
-    for act, times in acts.items():
-        if times >= REPEATS:
-            found.append(Finding("loop", act.split("(")[0][:40], f"{times} times {act[:200]}"))
+    found += _loops(row, calls)
     if row["stop_reason"] in BUDGETS:
         found.append(Finding("budget", row["stop_reason"], f"ended by {row['stop_reason']}"))
+    if row["stop_reason"] == "agent_stop" and _said_nothing(row):
+        found.append(
+            Finding("stall", "empty_turn", "the policy's last turn said and called nothing")
+        )
     return found
 
 
-def _communication(row: dict[str, Any]) -> list[Finding]:
+def _tool_names(row: Row) -> set[str]:
+    """The tools the policy ever saw."""
+    tools = list((row.get("responses_create_params") or {}).get("tools") or [])
+    for change in row.get("tool_changes") or []:
+        tools += change.get("tools") or []
+    return {tool.get("name") for tool in tools}
+
+
+def _loops(row: Row, calls: list[PolicyCall]) -> list[Finding]:
+    """Repeated calls and repeated words; a call that gold itself repeats may be made as often."""
+    wanted = Counter(
+        _act(gold["name"], gold["arguments"])
+        for gold in (row.get("task") or {}).get("gold_actions") or []
+        if gold["actor"] == "assistant"
+    )
+    made: dict[str, list[PolicyCall]] = {}
+    for call in calls:
+        made.setdefault(_act(call.name, call.arguments), []).append(call)
+    found = []
+    for act, same in made.items():
+        if len(same) >= max(REPEATS, wanted[act] + 1):
+            at = tuple(call.number for call in same)
+            name = same[0].name
+            evidence = f"{len(same)} times {act[:200]}"
+            found.append(Finding("loop", name[:40], evidence, name, at))
+    said = Counter(text[:200] for text in texts(row, "assistant") if text.strip())
+    for text, times in said.items():
+        if times >= REPEATS:
+            found.append(Finding("loop", "words", f"{times} times says {text!r}"))
+    return found
+
+
+def _act(name: str, arguments: dict | None) -> str:
+    return f"{name}({json.dumps(arguments, sort_keys=True)})"
+
+
+def _said_nothing(row: Row) -> bool:
+    """Whether the trajectory ends with an empty message of the policy."""
+    items = output_of(row)
+    return bool(items) and items[-1].get("role") == "assistant" and not text_of(items[-1]).strip()
+
+
+def _communication(row: Row) -> list[Finding]:
     checks = (row.get("reward_info") or {}).get("communicate") or []
     return [
         Finding("missed_communication", str(check["info"]), f"never said {check['info']!r}")
@@ -108,46 +127,90 @@ def _communication(row: dict[str, Any]) -> list[Finding]:
     ]
 
 
-def _against_gold(
-    row: dict[str, Any], task: dict[str, Any], calls: list[PolicyCall]
-) -> list[Finding]:
+def _against_gold(row: Row, task: Row, calls: list[PolicyCall]) -> list[Finding]:
     basis = (row.get("reward_info") or {}).get("reward_basis") or []
     gold = [
         g for g in task["gold_actions"]
         if g["actor"] == "assistant" and not g["errored"] and (g["writes"] or "ACTION" in basis)
     ]  # fmt: skip
-    done, left, spare, order = _match(gold, calls)
+    broken = [(g["name"], g["arguments"]) for g in task["gold_actions"] if g["errored"]]
+    sound = [c for c in calls if (c.name, c.arguments) not in broken]
+    left, spare, order = _match(gold, sound)
     tried = _pair(left, spare)
     spare = [call for call in spare if not any(call is attempt for attempt in tried.values())]
     found = []
     for index, wanted in enumerate(left):
+        name = wanted["name"]
         if index not in tried:
-            found.append(
-                Finding("skipped_tool_call", wanted["name"], f"{wanted['name']} was never called")
-            )
+            found.append(Finding("skipped_tool_call", name, f"{name} was never called", name))
         else:
             found += _wrong_parameters(wanted, tried[index])
-    writing = {g["name"] for g in task["gold_actions"] if g["writes"]}
-    extra = [
-        c for c in spare if c.tier == "state_change" or (c.tier in SUCCEEDED and c.name in writing)
+    found += _left_to_the_user(row, task)
+    extra = [c for c in spare if is_write(c, task) and not attempts_broken_gold(c, task)]
+    found += [
+        Finding("over_action", c.name, f"{c.name} is in no gold action", c.name, (c.number,))
+        for c in extra
     ]
-    found += [Finding("over_action", c.name, f"{c.name} is in no gold action") for c in extra]
     if gold and not left and not extra and order != sorted(order):
-        found.append(Finding("wrong_order", "", f"gold actions were made in the order {order}"))
-    transfers = any(g["name"] == TRANSFER for g in task["gold_actions"])
-    if any(c.name == TRANSFER and c.tier != "error" for c in calls) and not transfers:
-        found.append(
-            Finding("premature_transfer", TRANSFER, f"transferred with {len(left)} writes left")
-        )
-    if gold and not calls and not done:
+        late = next(i for i, n in enumerate(order) if n != sorted(order)[i])
+        evidence = f"gold actions were made in the order {order}"
+        found.append(Finding("wrong_order", "", evidence, gold[order[late]]["name"]))
+    found += _premature_transfer(task, calls, len(left))
+    if not calls and not row.get("user_calls"):
         found.append(Finding("stall", "", f"no call in {row.get('num_turns')} turns"))
     return found
 
 
-def _pair(left: list[dict[str, Any]], spare: list[PolicyCall]) -> dict[int, PolicyCall]:
+def is_write(call: PolicyCall, task: Row) -> bool:
+    """Whether the call ran and wrote, as far as its tier and the gold actions tell."""
+    writing = {g["name"] for g in task["gold_actions"] if g["writes"]}
+    return call.tier == "state_change" or (call.tier in SUCCEEDED and call.name in writing)
+
+
+def attempts_broken_gold(call: PolicyCall, task: Row) -> bool:
+    """Whether the call is about the same thing as a gold write that fails on the gold path."""
+    return any(
+        g["errored"]
+        and g["writes"]
+        and g["name"] == call.name
+        and any(isinstance(v, str) and (call.arguments or {}).get(k) == v
+                for k, v in g["arguments"].items())
+        for g in task["gold_actions"]
+    )  # fmt: skip
+
+
+def _left_to_the_user(row: Row, task: Row) -> list[Finding]:
+    """Gold steps on the user's own device that were never made: nobody led the user to them."""
+    done = Counter(
+        _act(str(call.get("name")), call.get("arguments")) for call in row.get("user_calls") or []
+    )
+    found = []
+    for gold in task["gold_actions"]:
+        if gold["actor"] != "user" or gold["errored"] or not gold["writes"]:
+            continue
+        act = _act(gold["name"], gold["arguments"])
+        if done[act]:
+            done[act] -= 1
+            continue
+        name = gold["name"]
+        evidence = f"the user was never led to {name}"
+        found.append(Finding("skipped_tool_call", name, evidence, name))
+    return found
+
+
+def _premature_transfer(task: Row, calls: list[PolicyCall], left: int) -> list[Finding]:
+    wanted = any(g["name"] == TRANSFER for g in task["gold_actions"])
+    made = tuple(c.number for c in calls if c.name == TRANSFER and c.tier != "error")
+    if wanted or not made:
+        return []
+    evidence = f"transferred with {left} writes left"
+    return [Finding("premature_transfer", TRANSFER, evidence, TRANSFER, made)]
+
+
+def _pair(left: list[Row], spare: list[PolicyCall]) -> dict[int, PolicyCall]:
     """{index in `left`: the unmatched call it was meant by}: pairs with most equal arguments first."""
     pairs = [
-        (-sum(call.arguments.get(k) == v for k, v in wanted["arguments"].items()), i, j)
+        (-_alike(wanted, call), i, j)
         for i, wanted in enumerate(left)
         for j, call in enumerate(spare)
         if call.name == wanted["name"] and call.arguments
@@ -161,42 +224,38 @@ def _pair(left: list[dict[str, Any]], spare: list[PolicyCall]) -> dict[int, Poli
     return found
 
 
-def _wrong_parameters(wanted: dict[str, Any], attempt: PolicyCall) -> list[Finding]:
-    keys = wanted["arguments"].keys() | attempt.arguments.keys()
+def _alike(wanted: Row, call: PolicyCall) -> int:
+    given = call.arguments or {}
+    return sum(given.get(key) == value for key, value in wanted["arguments"].items())
+
+
+def _wrong_parameters(wanted: Row, attempt: PolicyCall) -> list[Finding]:
+    name, given = attempt.name, attempt.arguments or {}
     found = []
-    for key in sorted(keys):
-        gave, want = attempt.arguments.get(key), wanted["arguments"].get(key)
+    for key in sorted(wanted["arguments"].keys() | given.keys()):
+        gave, want = given.get(key), wanted["arguments"].get(key)
         if gave != want:
-            evidence = f"{attempt.name}: {key} was {gave!r}, gold has {want!r}"[:400]
-            found.append(Finding("wrong_parameter", f"{attempt.name}.{key}", evidence))
+            evidence = f"{name}: {key} was {gave!r}, gold has {want!r}"[:400]
+            at = (attempt.number,)
+            found.append(Finding("wrong_parameter", f"{name}.{key}"[:200], evidence, name, at))
     return found
 
 
-def _match(gold: list[dict[str, Any]], calls: list[PolicyCall]):
-    """Each gold action once: (matches, unmatched gold, unmatched calls, gold indices in call order)."""
-    free, spare, order = dict(enumerate(gold)), [], []
-    for call in calls:
-        hit = next(
-            (
-                i
-                for i, g in free.items()
-                if g["name"] == call.name and g["arguments"] == call.arguments
-            ),
-            None,
-        )
-        if hit is None and call.tier == "gold_exact":  # equal but for notation
-            hit = next((i for i, g in free.items() if g["name"] == call.name), None)
-        if hit is None:
-            spare.append(call)
-        else:
-            order.append(hit)
+def _match(
+    gold: list[Row], calls: list[PolicyCall]
+) -> tuple[list[Row], list[PolicyCall], list[int]]:
+    """Each gold action once: (unmatched gold, unmatched calls, gold indices in the order of the calls).
+
+    A call that failed takes a gold action only where no call that ran has it.
+    """
+    free, hits = dict(enumerate(gold)), {}
+    for call in sorted(calls, key=lambda c: c.tier == "error"):
+        same = [i for i, g in free.items() if g["name"] == call.name]
+        hit = next((i for i in same if free[i]["arguments"] == call.arguments), None)
+        if hit is None and call.tier == "gold_exact" and same:  # equal but for notation
+            hit = max(same, key=lambda i: _alike(free[i], call))
+        if hit is not None:
+            hits[call.number] = hit
             del free[hit]
-    return len(order), list(free.values()), spare, order
-
-
-def _arguments(raw: Any) -> dict[str, Any] | None:
-    try:
-        value = json.loads(raw or "{}") if isinstance(raw, str | None) else raw
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    spare = [call for call in calls if call.number not in hits]
+    return list(free.values()), spare, [hits[number] for number in sorted(hits)]

@@ -4,6 +4,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 COUNTS = {
@@ -13,6 +14,8 @@ COUNTS = {
     "graded": "graded",
 }
 """Rows of the table: every denominator."""
+MOST = 12
+"""Tools and parameters printed per domain; --json has all."""
 
 
 def print_report(report: dict[str, Any], console: Console) -> None:
@@ -34,12 +37,41 @@ def print_report(report: dict[str, Any], console: Console) -> None:
             f"{name}: stops {stops}; turns {_number(part['turns'])}, "
             f"tokens {_number(part['tokens'])}, seconds {_number(part['seconds'])} a rollout"
         )
-        for title in ("patterns", "blame"):
-            found = ", ".join(f"{kind} {count}" for kind, count in part[title].items())
-            console.print(f"{name}: {title}: {found or '-'}")
+        console.print(f"{name}: patterns: {_counts(part['patterns'])}")
+        rules = (f"{party} ({_counts(by)})" for party, by in part["blame_by_rule"].items())
+        console.print(f"{name}: owed to: {', '.join(rules) or '-'}")
+    _print_patterns(report["domains"], console)
     console.print(report["convention"])
     for line in report["warnings"]:
-        console.print(f"warning: {line}", style="yellow")
+        console.print(f"warning: {escape(line)}", style="yellow")
+
+
+def _print_patterns(domains: dict[str, Any], console: Console) -> None:
+    """What failed on which tasks and with which tools, where anything did."""
+    by_gold = Table(
+        "domain", "gold actions", "rollouts", "failed", "patterns",
+        title="patterns by number of gold actions (rollouts)", box=SIMPLE_HEAD,
+    )  # fmt: skip
+    by_tool = Table(
+        "domain", "tool", "patterns", title="patterns by tool (rollouts)", box=SIMPLE_HEAD
+    )
+    for name, part in domains.items():
+        for number, group in part["patterns_by_gold"].items():
+            counts = (number, str(group["rollouts"]), str(group["failed"]))
+            by_gold.add_row(name, *counts, _counts(group["patterns"]))
+        for tool, found in list(part["patterns_by_tool"].items())[:MOST]:
+            by_tool.add_row(name, escape(tool), _counts(found))
+    for table in (by_gold, by_tool):
+        if table.row_count:
+            console.print(table)
+    for name, part in domains.items():
+        if wrong := dict(list(part["wrong_parameters"].items())[:MOST]):
+            console.print(f"{name}: wrong parameters: {_counts(wrong)}")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    """Names and counts; a tool's name may be anything a policy made up."""
+    return escape(", ".join(f"{name} {count}" for name, count in counts.items()) or "-")
 
 
 def _cell(one: dict[str, Any]) -> str:

@@ -11,13 +11,15 @@ from typing import Any
 
 from nemo_tau2.tau2.dataset import null_solvable
 from nemo_tau2.tau2.domains import load_domain
+from nemo_tau2.tau2.engine import Task
 from nemo_tau2.tau2.gold import gold_path
 from nemo_tau2.tau2.tasks import load_tasks
 
 
 @lru_cache(maxsize=4096)
 def task_note(name: str, task_id: str, tasks_dir: str | None) -> dict[str, Any]:
-    """The row's `task` field: gold actions with their fate, and whether doing nothing is rewarded."""
+    """The row's `task` field: gold actions with their fate, what the user was told, whether doing nothing
+    is rewarded."""
     domain, task = load_domain(name), load_tasks(name, tasks_dir).get(task_id)
     actions = [
         {
@@ -29,7 +31,21 @@ def task_note(name: str, task_id: str, tasks_dir: str | None) -> dict[str, Any]:
         }
         for action in gold_path(domain, task).actions
     ]
-    return {"gold_actions": actions, "null_solvable": null_solvable(domain, task)}
+    return {
+        "gold_actions": actions,
+        "null_solvable": null_solvable(domain, task),
+        "scenario": _scenario(task),
+    }
+
+
+def _scenario(task: Task) -> dict[str, str]:
+    """Every text the user simulator was told, by the name of its field."""
+    told = task.user_scenario.model_dump()
+    instructions = told.pop("instructions")
+    if isinstance(instructions, str):
+        instructions = {"instructions": instructions}
+    told |= instructions | {"ticket": task.ticket}
+    return {key: text for key, text in told.items() if isinstance(text, str) and text}
 
 
 def row_provenance(row: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,18 @@ def build(tmp_path, *rows):
     return blocks(page)
 
 
+def test_tool_changes_are_shown_as_what_came_and_went(tmp_path):
+    tools = [[{"name": "a"}, {"name": "b"}], [{"name": "b"}, {"name": "c"}], [{"name": "b"}]]
+    changes = [{"turn": 2 * n, "tools": some} for n, some in enumerate(tools)]
+    found, _ = build(tmp_path, row(tool_changes=changes), row(trial=1))
+    assert found["r0"]["tool_changes"] == [
+        {"turn": 0, "added": ["a", "b"], "gone": [], "visible": 2},
+        {"turn": 2, "added": ["c"], "gone": ["a"], "visible": 2},
+        {"turn": 4, "added": [], "gone": ["c"], "visible": 1},
+    ]
+    assert found["r1"]["tool_changes"] == []
+
+
 def test_each_rollout_is_its_own_block_and_prompts_are_shared(tmp_path):
     found, _ = build(tmp_path, row(trial=0), row(trial=1, reward=0.0), row(task="2"))
     assert sorted(found) == ["c0", "g0", "g1", "index", "r0", "r1", "r2"]

@@ -31,6 +31,11 @@ DIFF = {
     "state": '{"name": "Ann", "plan": {"seats": ["1C"]}}',
     "gold": '{"name": "Ann", "plan": {"seats": ["9Z"]}}',
 }  # fmt: skip
+BOOK = {"actor": "assistant", "name": "book", "arguments": {}, "errored": False, "writes": True}
+CHANGES = [
+    {"turn": 0, "tools": [{"name": "verify"}, {"name": "get_user"}]},
+    {"turn": 1, "tools": [{"name": "get_user"}, {"name": "book"}]},
+]
 UNTOUCHED = {"side": "agent", "table": "orders", "row": "o1", "state": "{}", "gold": "unchanged"}
 
 
@@ -75,7 +80,9 @@ def page(tmp_path_factory):
             reward_info={"db_match": False, "db_diff": [DIFF | {"table": HOSTILE, "state": HOSTILE}]},
             user_calls=[{"name": HOSTILE, "arguments": {HOSTILE: HOSTILE}, "output": HOSTILE, "turn": 0}]),
         row(task="wide", domain="retail", turn_rewards=[0.5] * 60, turn_tiers=["soft_match"] * 60),
-        *(row(task=f"many{n}", domain="retail") for n in range(109)),
+        row(task="changing", domain="retail", reward=0.0, tool_changes=CHANGES)
+        | {"task": {"gold_actions": [BOOK], "null_solvable": False}},
+        *(row(task=f"many{n}", domain="retail") for n in range(108)),
     ]  # fmt: skip
     write_viewer([write(folder / "rollouts.jsonl", stored)], folder / "page.html")
     return (folder / "page.html").as_uri()
@@ -127,6 +134,29 @@ def keys(browser, *names):
 
 def column(browser, n):
     return [cell.text for cell in find_all(browser, f".rollouts tbody tr > :nth-child({n})")]
+
+
+def cells(browser, caption):
+    """The rows of the table with this caption, as texts."""
+    script = """return [...document.querySelectorAll('table')].filter(t => t.caption?.textContent
+        .startsWith(arguments[0])).map(t => [...t.rows].map(r => [...r.cells].map(c => c.textContent)))[0]"""
+    return browser.execute_script(script, caption)
+
+
+def test_patterns_are_tabled_by_gold_actions_and_by_tool(visit):
+    browser = visit("#overview?domain=retail")
+    assert cells(browser, "Patterns by number of gold actions")[-1] == ["1", "1", "1", "1"]
+    assert cells(browser, "Patterns by tool") == [["tool", "skipped tool call"], ["book", "1"]]
+    assert cells(browser, "Owed to, by rule")[1:] == [["policy: undecided", "1"]]
+
+
+def test_a_rollout_shows_where_its_tools_changed(visit):
+    browser = visit("#rollout/6")
+    assert cells(browser, "Where the visible tools changed")[1:] == [
+        ["0", "verify, get_user", "–", "2"],
+        ["1", "book", "verify", "2"],
+    ]
+    assert "undecided, counted as policy" in find(browser, "main").text
 
 
 VIEWS = ["", "#rollouts", "#rollout/1", "#rollout/2", "#rollout/4", "#rollout/5"]

@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
@@ -21,8 +21,11 @@ from typing import Any
 from nemo_tau2.credit.options import DEFAULTS
 from nemo_tau2.errors import UserError
 from nemo_tau2.evaluation import load
+from nemo_tau2.evaluation.stored import Stored, row_files
+from nemo_tau2.evaluation.tasks import noted
+from nemo_tau2.evaluation.transcript import Finding
 from nemo_tau2.report.viewer.credit import Credit, rollout_credit, tier_table
-from nemo_tau2.report.viewer.records import context, findings, rollout_view, table_line
+from nemo_tau2.report.viewer.records import context, rollout_view, table_line
 from nemo_tau2.rollouts.store import read_rows
 
 SCRIPTS = ("dom", "data", "charts", "overview", "table", "strips", "diff", "rollout", "main")
@@ -41,10 +44,11 @@ def write_viewer(rows_paths: Sequence[Path], out: Path, evaluation: dict | None 
     rows_paths, out = [Path(path) for path in rows_paths], Path(out)
     evaluation = load(rows_paths).as_dict() if evaluation is None else evaluation
     blocks = _Blocks()
-    for number, file in enumerate(_files(rows_paths)):
+    for number, file in enumerate(row_files(rows_paths)):
+        stored = Stored(file)
         for row in read_rows(file):
             try:
-                blocks.add(row, number)
+                blocks.add(noted(row), number, *stored.of(row))
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 where = f"{file}: task {row.get('task_id')}, trial {row.get('trial')}"
                 raise UserError(
@@ -65,8 +69,9 @@ class _Blocks:
     contexts: dict[str, int] = field(default_factory=dict)
     credit: Credit = field(default_factory=Credit)
 
-    def add(self, row: dict[str, Any], file: int) -> None:
-        found, blamed = findings(row)
+    def add(
+        self, row: dict[str, Any], file: int, found: list[Finding], blamed: Finding | None
+    ) -> None:
         group = row.get("group_id") or f"{row['domain']}/{row['task_id']}"
         self.packed[f"r{len(self.lines)}"] = pack(rollout_view(row, found, blamed))
         line = table_line(row, found, blamed)
@@ -117,14 +122,6 @@ def pack(value: Any) -> str:
 def asset(name: str) -> str:
     """One of the page's own files."""
     return (files("nemo_tau2.report.viewer") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    for path in paths:
-        file = path / "rollouts.jsonl" if path.is_dir() else path
-        if not file.exists():
-            raise UserError(f"{file}: no such file; give a rollout folder or a rollouts.jsonl")
-        yield file
 
 
 def _write(out: Path, blocks: dict[str, str]) -> int:

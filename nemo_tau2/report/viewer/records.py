@@ -8,8 +8,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import Any
 
-from nemo_tau2.evaluation.blame import blame
-from nemo_tau2.evaluation.patterns import Finding, patterns, text_of
+from nemo_tau2.evaluation.transcript import Finding, text_of
 
 Record = dict[str, Any]
 SUCCESS = 1.0 - 1e-6
@@ -20,12 +19,6 @@ def outcome_of(row: Record) -> str:
     if row["mask_sample"]:
         return "masked"
     return "passed" if row["reward"] >= SUCCESS else "failed"
-
-
-def findings(row: Record) -> tuple[list[Finding], Finding | None]:
-    """The row's failure patterns (none for a masked row) and whom a failure is owed to."""
-    found = [] if row["mask_sample"] else patterns(row)
-    return found, blame(row, found)
 
 
 def table_line(row: Record, found: list[Finding], blamed: Finding | None) -> Record:
@@ -44,7 +37,7 @@ def table_line(row: Record, found: list[Finding], blamed: Finding | None) -> Rec
         "seconds": row.get("seconds"),
         "gold": None if gold is None else len(gold),
         "patterns": sorted({f.kind for f in found}),
-        "blame": blamed.kind if blamed else None,
+        "blame": blamed.kind if blamed and outcome_of(row) != "passed" else None,
     }
 
 
@@ -58,9 +51,24 @@ def rollout_view(row: Record, found: list[Finding], blamed: Finding | None) -> R
         "user_calls": row.get("user_calls") or [],
         "gold_actions": (row.get("task") or {}).get("gold_actions"),
         "failure": row.get("failure"),
+        "tool_changes": tool_changes(row),
         "findings": [_finding(f) for f in found],
         "blame": _finding(blamed) if blamed else None,
     }
+
+
+def tool_changes(row: Record) -> list[Record]:
+    """Where the environment changed the visible tools: from which turn, which were added, which are gone."""
+    before, shown = [], []
+    for change in row.get("tool_changes") or []:
+        names = [str(tool.get("name")) for tool in change.get("tools") or []]
+        added = [name for name in names if name not in before]
+        gone = [name for name in before if name not in names]
+        shown.append(
+            {"turn": change.get("turn"), "added": added, "gone": gone, "visible": len(names)}
+        )
+        before = names
+    return shown
 
 
 def context(row: Record) -> Record:
@@ -132,4 +140,5 @@ def _text(value: Any) -> str:
 
 
 def _finding(finding: Finding) -> Record:
-    return {"kind": finding.kind, "about": finding.about, "evidence": finding.evidence}
+    keys = ("kind", "about", "evidence", "by")
+    return {key: getattr(finding, key) for key in keys}

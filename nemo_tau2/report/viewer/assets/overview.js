@@ -23,13 +23,35 @@ function overview(index, query) {
       h("div", { class: "grid" },
         difficulty(shown.difficulty),
         barChart("Failure patterns", "A failed rollout may show several; reward by inaction is a pattern of successes.", bars(shown.patterns, "pattern"), graded, "graded rollouts"),
-        barChart("Whom failures are owed to", "By deterministic rules; each rollout shows its evidence.", bars(shown.blame, "blame"), null, "rollouts"),
-        barChart("Stop reasons", null, bars(shown.stop_reasons, "stop"), null, "rollouts"))),
+        barChart("Whom failures are owed to", "By deterministic rules, and by a judge where no rule decides and one was asked; each rollout shows its evidence.", bars(shown.blame, "blame"), null, "rollouts"),
+        barChart("Stop reasons", null, bars(shown.stop_reasons, "stop"), null, "rollouts")),
+      breakdown(shown)),
     h("section", { "aria-labelledby": "turns" }, h("h2", { id: "turns" }, "What its turns are, and what they would be taught"),
       barChart("Turn tiers", "Turns of graded rollouts.", Object.entries(tiers).map(([name, t]) => ({ name, count: t.turns })),
         Object.values(tiers).reduce((sum, t) => sum + t.turns, 0), "turns"),
       tierAdvantages(index, tiers)),
   ];
+}
+
+const SHOWN_TOOLS = 25;
+
+/** Who it is owed to by rule, and the patterns by number of gold actions, by tool and by parameter. */
+function breakdown(shown) {
+  const kinds = Object.keys(shown.patterns ?? {});
+  const counts = (found) => kinds.map((kind) => String(found[kind] ?? "–"));
+  const tools = Object.entries(shown.patterns_by_tool ?? {});
+  const wrong = Object.entries(shown.wrong_parameters ?? {});
+  const rules = Object.entries(shown.blame_by_rule ?? {}).flatMap(([party, found]) => Object.entries(found).map(([rule, count]) => [`${words(party)}: ${words(rule)}`, String(count)]));
+  const table = (caption, heads, rows) => (rows.length ? dataTable(caption, heads, rows, "numbers") : null);
+  const byTool = tools.length > SHOWN_TOOLS ? `Patterns by tool (rollouts; ${SHOWN_TOOLS} of ${tools.length} tools)` : "Patterns by tool (rollouts)";
+  return h("div", {},
+    kinds.length ? table("Patterns by number of gold actions (rollouts)", ["gold actions", "rollouts", "failed", ...kinds.map(words)],
+      Object.entries(shown.patterns_by_gold ?? {}).map(([n, g]) => [n, String(g.rollouts), String(g.failed), ...counts(g.patterns)])) : null,
+    kinds.length ? table(byTool, ["tool", ...kinds.map(words)],
+      tools.slice(0, SHOWN_TOOLS).map(([tool, found]) => [h("code", {}, tool), ...counts(found)])) : null,
+    h("div", { class: "grid" },
+      table("Owed to, by rule (rollouts; a success that doing nothing would have had is the task's)", ["party: rule", "rollouts"], rules),
+      table("Wrong parameters (rollouts)", ["parameter", "rollouts"], wrong.slice(0, SHOWN_TOOLS).map(([name, count]) => [h("code", {}, name), String(count)]))));
 }
 
 function passK(evaluation, domains) {

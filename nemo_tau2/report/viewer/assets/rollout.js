@@ -34,6 +34,7 @@ async function rolloutView(index, number, query) {
         h("button", { type: "button", click: () => fold(talk, true) }, "Unfold all calls"),
         h("button", { type: "button", click: () => fold(talk, false) }, "Fold all calls")),
       prompt(line), talk),
+    view.tool_changes.length ? section("tools", "Tools that came and went", toolChanges(view.tool_changes)) : null,
     view.user_calls.length ? section("usercalls", "What the user did", view.user_calls.map(userCall)) : null,
     view.gold_actions ? section("gold", "Gold actions", view.gold_actions.length
       ? h("ol", { start: "0" }, view.gold_actions.map((a) => h("li", {}, h("code", {}, `${a.name}(${JSON.stringify(a.arguments)})`), a.actor === "user" ? " by the user" : "", a.errored ? ", fails on the gold path" : "")))
@@ -63,10 +64,17 @@ function verdict(view) {
     ...(info.nl_assertions ?? []).map((c) => [c.assertion ?? c.nl_assertion ?? "assertion", c.met, c.justification ?? c.reason ?? ""])];
   return h("div", {},
     view.failure ? h("p", { class: "warnings" }, `${words(view.failure.kind)}: ${view.failure.message}`) : null,
-    view.blame ? h("p", {}, "Owed to ", h("strong", {}, words(view.blame.kind)), view.blame.evidence ? `: ${view.blame.evidence}` : "") : null,
+    view.blame ? h("p", {}, "Owed to ", h("strong", {}, words(view.blame.kind)), view.blame.about ? ` (${words(view.blame.about)})` : "", view.blame.by === "judge" ? " by the judge" : "", view.blame.evidence ? `: ${view.blame.evidence}` : "") : null,
     view.findings.length ? h("div", {}, h("h3", {}, "Patterns"), h("ul", {}, view.findings.map(finding))) : null,
     checks.length ? dataTable("What the reward is made of", ["check", "met", ""], checks.map(([name, met, note]) => [String(name), met ? "✓ yes" : "✗ no", String(note)])) : null,
     info.left_out?.length ? h("p", { class: "note" }, `Left out of the reward: ${info.left_out.join(", ")}.`) : null);
+}
+
+/** A row per change: from which turn on, what was added and taken away, and how many tools then. */
+function toolChanges(changes) {
+  const names = (list) => (list.length ? list.map((name, i) => [i ? ", " : "", h("code", {}, name)]) : "–");
+  return dataTable("Where the visible tools changed", ["from turn", "added", "gone", "visible"],
+    changes.map((c) => [String(c.turn), names(c.added), names(c.gone), String(c.visible)]));
 }
 
 function prompt(line) {

@@ -1,0 +1,119 @@
+"""A stored row as evaluation reads it: its items, what was said, what was called, and findings about it.
+
+Reading only. What the findings mean is decided in `patterns` and `blame`.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+
+SUCCESS = 1.0 - 1e-6
+"""A reward from here on is a success."""
+RULE, DEFAULT, JUDGE, OWN = "rule", "default", "judge", "row"
+"""Who made a finding: a rule, nobody (counted as the policy's), a judge model, the environment itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A pattern (or a party to blame), the tool or argument it is about, and the line that shows it.
+
+    `tool` is empty where no tool is meant; `calls` are the policy's calls it speaks of, by number.
+    """
+
+    kind: str
+    about: str
+    evidence: str
+    tool: str = ""
+    calls: tuple[int, ...] = ()
+    by: str = RULE
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCall:
+    """One call of the policy. `arguments` is None where they are no JSON object."""
+
+    name: str
+    arguments: dict[str, Any] | None
+    tier: str
+    number: int = 0
+    """Which of the policy's calls it is, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the dialogue: `who` is user, assistant, call or result."""
+
+    who: str
+    text: str
+
+
+def succeeded(row: Row) -> bool:
+    """Whether the row is a graded success."""
+    return not row["mask_sample"] and row["reward"] >= SUCCESS
+
+
+def output_of(row: Row) -> list[Row]:
+    """The trajectory's items. Raises ValueError where they are no list of objects."""
+    response = row.get("response") or {}
+    items = response.get("output") if isinstance(response, dict) else response
+    if items is None:
+        return []
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ValueError("response.output is not a list of items")
+    return items
+
+
+def policy_calls(row: Row) -> list[PolicyCall]:
+    """The policy's calls in order, each with the tier the environment gave it."""
+    tiers = iter([tier for turn in row.get("call_tiers") or [] for tier in turn])
+    made = [item for item in output_of(row) if item.get("type") == "function_call"]
+    return [
+        PolicyCall(str(item.get("name")), _arguments(item.get("arguments")), next(tiers, ""), n)
+        for n, item in enumerate(made)
+    ]
+
+
+def texts(row: Row, role: str) -> list[str]:
+    """What this role said, in order."""
+    return [text_of(item) for item in output_of(row) if is_message(item, role)]
+
+
+def is_message(item: Row, role: str) -> bool:
+    """Whether an item is a message of this role."""
+    return item.get("type", "message") == "message" and item.get("role") == role
+
+
+def text_of(item: Row) -> str:
+    """A message item's text."""
+    content = item.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text") or "" for part in content)
+
+
+def lines(row: Row) -> list[Line]:
+    """The dialogue in order: messages, the policy's calls and their results."""
+    shown = []
+    for item in output_of(row):
+        kind = item.get("type", "message")
+        if kind == "function_call":
+            shown.append(Line("call", f"{item.get('name')}({_text(item.get('arguments'))})"))
+        elif kind == "function_call_output":
+            shown.append(Line("result", _text(item.get("output"))))
+        elif kind == "message" and item.get("role") in ("user", "assistant"):
+            shown.append(Line(item["role"], text_of(item)))
+    return shown
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _arguments(raw: Any) -> dict[str, Any] | None:
+    try:
+        value = json.loads(raw or "{}") if isinstance(raw, str | None) else raw
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
