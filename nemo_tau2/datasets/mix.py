@@ -12,12 +12,14 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nemo_tau2.datasets.files import case_of, metadata_of, read_jsonl
 from nemo_tau2.errors import UserError
+from nemo_tau2.simulation.scenario import require_one_row
 
 
 class _Strict(BaseModel):
@@ -93,8 +95,9 @@ def mix_rows(mix: Mix, folder: Path) -> Mixed:
     """
     mixed = Mixed([], [], [])
     seen: dict[str, dict[tuple[str, str, str], str]] = {"train": {}, "validation": {}}
+    groups: dict[str, Any] = {}
     for index, part in enumerate(mix.environments):
-        lines, has_prefix = _read(folder / part.train, "train", seen["train"])
+        lines, has_prefix = _read(folder / part.train, "train", seen["train"], groups)
         if has_prefix and part.repeat > 1:
             raise UserError(
                 f"environment {part.name!r}: repeat is {part.repeat}, but prefixes have multiplied "
@@ -102,7 +105,7 @@ def mix_rows(mix: Mix, folder: Path) -> Mixed:
             )
         held: list[str] = []
         if part.validation is not None:
-            held, _ = _read(folder / part.validation, "validation", seen["validation"])
+            held, _ = _read(folder / part.validation, "validation", seen["validation"], groups)
         mixed.lines.append(lines)
         mixed.order += [(index, line) for line in range(len(lines))] * part.repeat
         mixed.validation += held
@@ -117,7 +120,9 @@ def mix_rows(mix: Mix, folder: Path) -> Mixed:
     return mixed
 
 
-def _read(path: Path, split: str, cases: dict[tuple[str, str, str], str]) -> tuple[list[str], bool]:
+def _read(
+    path: Path, split: str, cases: dict[tuple[str, str, str], str], groups: dict[str, Any]
+) -> tuple[list[str], bool]:
     lines, has_prefix = [], False
     for number, row in read_jsonl(path):
         where = f"{path}, line {number}"
@@ -125,6 +130,8 @@ def _read(path: Path, split: str, cases: dict[tuple[str, str, str], str]) -> tup
         other = {"train": "validation", "validation": "train"}[split]
         if metadata.get("split") == other and metadata.get("scenario_id"):
             raise UserError(f"{where}: a row of split {other!r} in a {split} file")
+        if metadata.get("group_id") is not None:
+            require_one_row(groups, metadata, where)
         has_prefix = has_prefix or bool(metadata.get("prefix"))
         cases.setdefault(case_of(row, metadata), path.name)
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")

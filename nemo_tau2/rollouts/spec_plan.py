@@ -6,6 +6,7 @@ the agent that its `agent_ref` names.
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +25,7 @@ from nemo_tau2.simulation.factory import AGENTS, helper_roles, new_episode
 from nemo_tau2.simulation.helpers import PROMPT_VERSIONS
 from nemo_tau2.simulation.options import SpecOptions
 from nemo_tau2.simulation.recorded import record, script, tell
-from nemo_tau2.simulation.scenario import parse_row
+from nemo_tau2.simulation.scenario import parse_row, require_one_row
 from nemo_tau2.simulation.scripts import load_script, script_files
 
 SCRIPT = "nemo_tau2.simulation.recorded:script"
@@ -99,11 +100,13 @@ class SpecPlan:
     def rows(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """The planned rows, each `group_size` times, and the sha256 of the rows' file."""
         read = read_spec_rows(self.file)[: self.limit]
-        planned = []
+        planned, trials = [], Counter[str]()
         for row in read:
-            for trial in range(self.group_size):
-                metadata = row["verifier_metadata"] | {"trial": trial}
+            task = row["verifier_metadata"]["task_id"]
+            for _ in range(self.group_size):  # a mixture may repeat a row: more trials of its task
+                metadata = row["verifier_metadata"] | {"trial": trials[task]}
                 planned.append(row | {"verifier_metadata": metadata})
+                trials[task] += 1
         if self.policy is None:
             planned = [tell(row, self._note(row)) for row in planned]
         return planned, {str(self.file): _sha256(self.file)}
@@ -212,10 +215,13 @@ def read_spec_rows(path: Path) -> list[dict[str, Any]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--rows {path}: {getattr(error, 'strerror', None) or error}") from None
-    rows = []
+    rows: list[dict[str, Any]] = []
+    groups: dict[str, dict[str, Any]] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            rows.append(_checked(line, f"{path}, line {number}"))
+            where = f"{path}, line {number}"
+            rows.append(row := _checked(line, where))
+            require_one_row(groups, row["verifier_metadata"], where)
     if not rows:
         raise UserError(f"--rows {path}: no row in it; make some with `nemo-tau2 spec rows`")
     return rows

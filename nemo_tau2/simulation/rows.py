@@ -68,7 +68,8 @@ def base_row(
 ) -> Row:
     """A row; `more` are further fields of its `verifier_metadata`."""
     name, agent = source.graph.name, AGENTS[source.mode]
-    task = f"{name}/{scenario.scenario_id}" + (f"/{variant}" if variant else "")
+    # The mode is part of it: rows of two modes in one mixture are two tasks and two groups.
+    task = f"{name}/{source.mode}/{scenario.scenario_id}" + (f"/{variant}" if variant else "")
     metadata = {
         "mode": source.mode.value,
         "script": source.script,

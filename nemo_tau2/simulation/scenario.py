@@ -99,7 +99,7 @@ class SpecRow(_Strict):
     scenario_id: str
     """The scenario."""
     task_id: str
-    """`<script>/<scenario_id>[/variant]`."""
+    """`<script>/<mode>/<scenario_id>[/variant]`: unique among the rows of a file or a mixture."""
     domain: str
     """The script's name."""
     group_id: str
@@ -150,6 +150,26 @@ def parse_persona(data: Any, where: str) -> Persona:
 def parse_scenario(data: Any, where: str) -> Scenario:
     """Validates one scenario. Raises UserError for an unknown key or a wrong value."""
     return _validated(Scenario, data, where)
+
+
+def require_one_row(groups: dict[str, Any], metadata: dict[str, Any], where: str) -> None:
+    """Rows of one group must be the same row: their rollouts are compared with each other.
+
+    Args:
+        groups: {group id: metadata of its first row} so far; the row's is added.
+        metadata: `verifier_metadata` of a row.
+        where: the row's place, for the message.
+
+    Raises:
+        UserError: another row with the same `group_id` differs in more than its trial.
+    """
+    own = {key: value for key, value in metadata.items() if key != "trial"}
+    group = str(metadata.get("group_id"))
+    if groups.setdefault(group, own) != own:
+        raise UserError(
+            f"{where}: group_id {group!r} is also another row's; their rollouts would be compared with "
+            "each other. Do not mix rows made with different seeds from one script"
+        )
 
 
 def _validated[M: BaseModel](model: type[M], data: Any, where: str) -> M:

@@ -8,7 +8,7 @@ import pytest
 from tests.koa.conftest import lines, run
 
 
-def row(case, split="train", prefix=(), agent="a"):
+def row(case, split="train", prefix=(), agent="a", group=None):
     return {
         "responses_create_params": {"input": []},
         "agent_ref": {"name": agent},
@@ -17,6 +17,7 @@ def row(case, split="train", prefix=(), agent="a"):
             "scenario_id": case,
             "split": split,
             "prefix": list(prefix),
+            **({"group_id": group} if group else {}),
         },
     }
 
@@ -96,6 +97,10 @@ class TestBadInput:
                 "environments: [{name: a, train: a.jsonl, validation: leak.jsonl}]",
                 "split by scenario, never by row",
             ),
+            (
+                "environments: [{name: a, train: a.jsonl}, {name: t, train: twin.jsonl}]",
+                "also another",
+            ),
             ("environments: [{name: a, train: half.jsonl}]", "half.jsonl, line 2: not JSON"),
             ("environments: [{name: a, train: other.jsonl}]", "line 1: no dataset row"),
             ("environments: [{name: a, train: empty.jsonl}]", "no rows"),
@@ -104,6 +109,7 @@ class TestBadInput:
     def test_is_one_line_and_leaves_nothing(self, folder, capsys, text, words):
         write(folder / "p.jsonl", [row("p", prefix=[{"role": "user"}])])
         write(folder / "leak.jsonl", [row("a3", "validation")])
+        write(folder / "twin.jsonl", [row("g1", group="g"), row("g2", group="g")])
         (folder / "half.jsonl").write_text(json.dumps(row("h")) + '\n{"a": ')
         (folder / "other.jsonl").write_text('{"a": 1}\n')
         (folder / "empty.jsonl").write_text("\n")

@@ -60,7 +60,7 @@ class TestRow:
         assert len(set(groups)) == len(groups)
         for row in rows[1]:
             name = meta(row)["persona"]["name"].lower()
-            assert meta(row)["task_id"].split("/")[2] == name
+            assert meta(row)["task_id"].split("/")[3] == name
 
     def test_rows_of_a_scenario_share_records(self, rows):
         seeds = defaultdict(set)
@@ -254,4 +254,4 @@ def test_own_scenarios_keep_their_words(tmp_path, folder):
     assert run("spec", "rows", "bank_cards", "--scenarios", path, "--output", output) == 0
     rows = lines(output)
     assert meta(rows[0])["customer"]["opening"] == "Hi there."
-    assert meta(rows[0])["task_id"].startswith("Bank_Cards/lost/")
+    assert meta(rows[0])["task_id"].startswith("Bank_Cards/routed/lost/")

@@ -189,7 +189,7 @@ class TestVerb:
         flags = ["--model", PLAIN, "--output", output, "--validation", "0.3"]
         assert run("data", "sft", stored, *flags) == 0
         train, held = lines(output), lines(stored / "sft_validation.jsonl")
-        groups = [{e["session"]["task_id"].split("/")[1] for e in part} for part in (train, held)]
+        groups = [{e["session"]["task_id"].split("/")[2] for e in part} for part in (train, held)]
         assert train and held and not groups[0] & groups[1]
         assert "rendered as in the whole" in capsys.readouterr().out
 
