@@ -69,15 +69,15 @@ class ScriptedCustomer:
 
     def __init__(self, row: SpecRow, facts: dict[str, Any], is_served: Callable[[], bool]):
         self.row, self.facts, self.is_served = row, facts, is_served
-        self._idle = 0
+        self.idle = 0
 
     async def reply(self, said: str | None) -> str:
         if said is None:
             return opening_of(self.row)
         if self.is_served() or _GOODBYE.search(said):
             return f"Thank you. {STOP}"
-        self._idle += 1
-        if self._idle > self.row.persona.patience:
+        self.idle += 1
+        if self.idle > self.row.persona.patience:
             return f"This takes too long. {STOP}"
         text = said.casefold()
         asked = {

@@ -7,7 +7,8 @@ it is defined. Subclasses say what is in scope and what happens around a custome
 import json
 import time
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from nemo_tau2.agentscript.evaluate import is_true
 from nemo_tau2.agentscript.graph import Node, Tool, ToolKind, WorkflowGraph
@@ -68,6 +69,7 @@ class SpecEpisode:
     """
 
     has_customer = True
+    _looks_ahead = False
 
     def __init__(
         self,
@@ -118,6 +120,11 @@ class SpecEpisode:
 
     async def step(self, output: list[Item]) -> Observation:
         """Runs the calls of one generation in order, or passes its text to the customer."""
+        items = await self.take(output)
+        return Observation(items, self.tools(), *self._ended())
+
+    async def take(self, output: list[Item]) -> list[Item]:
+        """`step` without the observation: the items that follow."""
         if self.stop_reason:
             raise ValueError(f"the episode is over ({self.stop_reason}); seed a new one")
         self.turns.append([])
@@ -131,7 +138,7 @@ class SpecEpisode:
         except InfrastructureFailure as failure:
             self._fail(failure)
         self._check_budget()
-        return Observation(items, self.tools(), *self._ended())
+        return items
 
     async def verify(self, stop_reason: str | None = None) -> dict[str, Any]:
         """Scores the episode; fields as in docs/rollouts.md plus routes, verdicts and blame."""
@@ -159,6 +166,39 @@ class SpecEpisode:
         if self.options.flat_guards:
             self._check_guard(found[1])
         return found
+
+    def callable_tools(self) -> list[tuple[str, Tool]]:
+        """The tools that can be called now, by the name they have here."""
+        scope = self.session.interpreter.scope(self.session.state)
+        return [
+            (name, tool)
+            for name, (_, tool) in self._flat().items()
+            if not self.options.flat_guards or is_true(tool.guard, scope)
+        ]
+
+    moves_on_talk = False
+    """Whether a message to the customer can move control between nodes."""
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Where control is."""
+        return (self.session.node,)
+
+    @property
+    def is_short_of_steps(self) -> bool:
+        """Whether half of what the policy may do before it speaks to the customer is done."""
+        return self.has_customer and 2 * self.steps_in_turn >= self.budget.max_steps_per_turn
+
+    def copy(self) -> Self:
+        """An episode that goes its own way from here on, with scripted helpers, to look ahead."""
+        twin = copy(self)
+        twin.session = self.session.copy(ScriptedEmulator())
+        twin.customer = ScriptedCustomer(self.row, self.session.facts, twin._is_served)
+        twin.customer.idle = getattr(self.customer, "idle", 0)
+        twin.judge = RuleJudge()
+        twin.transcript, twin.turns = [*self.transcript], [*self.turns]
+        twin.switches, twin._looks_ahead = [*self.switches], True
+        return twin
 
     async def _begin(self) -> list[Item]:
         identity = self.session.interpreter.identity(self.graph.entry, self.session.state)
@@ -205,7 +245,8 @@ class SpecEpisode:
 
     async def hear_customer(self, said: str | None) -> list[Item]:
         """The customer speaks; `said` is what the policy said, None at the opening."""
-        reply, limit = self.customer.reply(said), self.options.helper_timeout_s
+        limit = None if self._looks_ahead else self.options.helper_timeout_s
+        reply = self.customer.reply(said)
         text = await within(limit, reply, StopReason.USER_SIMULATOR_FAILED)
         check_message(text, said is None)
         self.steps_in_turn = 0

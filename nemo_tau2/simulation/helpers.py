@@ -27,8 +27,13 @@ PROMPT_VERSIONS = {
 """Version of each helper prompt, for dataset rows and results."""
 
 
-async def within[T](seconds: float, work: Awaitable[T], reason: StopReason) -> T:
-    """The result of a helper's work; too late is that helper's failure, with `reason`."""
+async def within[T](seconds: float | None, work: Awaitable[T], reason: StopReason) -> T:
+    """The result of a helper's work; too late is that helper's failure, with `reason`.
+
+    None: however long it takes (a copy of an episode that looks ahead waits for nothing).
+    """
+    if seconds is None:
+        return await work
     timeout = asyncio.timeout(seconds)
     try:
         async with timeout:

@@ -35,7 +35,10 @@ class Judge(Protocol):
 
 
 class RuleJudge:
-    """Resolved: after a grounding call the agent said one of the fields' values to the customer."""
+    """Resolved: after a grounding call the agent said one of the fields' values to the customer.
+
+    Where no field has a telling value (`is_telling`), any words to the customer are enough.
+    """
 
     async def __call__(self, questions: Sequence[Question], transcript: Sequence[Line]) -> Verdicts:
         return judged(questions, transcript)
@@ -57,8 +60,10 @@ def _resolved(question: Question, transcript: Sequence[Line]) -> bool:
         if kind == "tool" and grounds(need, what):
             grounded = True
             wanted += [what.outputs[f] for f in question.fields if f in what.outputs]
-        elif kind == "agent" and grounded and (not wanted or any(says(what, v) for v in wanted)):
-            return True
+        elif kind == "agent" and grounded:
+            telling = [value for value in wanted if is_telling(value)]
+            if not telling or any(says(what, value) for value in telling):
+                return True
     return False
 
 
@@ -102,9 +107,16 @@ def _says_all(text: str, value: Any) -> bool:
     return says(text, value)
 
 
+def is_telling(value: Any) -> bool:
+    """Whether saying a value shows that it is known: a yes or no can be guessed."""
+    if isinstance(value, dict | list):
+        return any(map(is_telling, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, bool) and value not in (None, "")
+
+
 def says(text: str, value: Any) -> bool:
-    """Whether a text holds a value; a boolean is held by any text."""
-    if isinstance(value, bool) or value in (None, "", [], {}):
+    """Whether a text holds a value; one that is not telling is held by any text."""
+    if not is_telling(value):
         return bool(text.strip())
     if isinstance(value, dict):
         return any(says(text, item) for item in value.values())

@@ -5,38 +5,22 @@ Each is called with the episode and what the policy sees, and answers output ite
 
 import json
 import random
-from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
 from nemo_tau2.agentscript.graph import ToolKind
 from nemo_tau2.episodes import Item
-from nemo_tau2.rewards.coverage import Evidence, grounds
-from nemo_tau2.rewards.duplicates import canonical
+from nemo_tau2.rewards.coverage import Evidence
+from nemo_tau2.simulation.abstraction import facts
 from nemo_tau2.simulation.episode import SpecEpisode
-from nemo_tau2.simulation.judge import need_of
-from nemo_tau2.simulation.records import sample
+from nemo_tau2.simulation.generations import call, message
+from nemo_tau2.simulation.planning import WAIT, Move, filled_in, knowledge
+from nemo_tau2.simulation.plans import Step, plan
+from nemo_tau2.simulation.records import is_identifier
+from nemo_tau2.simulation.score import repeated_calls
 
 Policy = Callable[[SpecEpisode, list[Item]], list[Item]]
 """(episode, visible tools) → the items of one generation."""
-
-
-def message(text: str) -> list[Item]:
-    """A generation that says something."""
-    content = [{"type": "output_text", "text": text, "annotations": []}]
-    return [{"type": "message", "role": "assistant", "content": content}]
-
-
-def call(name: str, arguments: dict[str, Any]) -> list[Item]:
-    """A generation that calls one tool."""
-    return [
-        {
-            "type": "function_call",
-            "call_id": f"call_{name}"[:40],
-            "name": name,
-            "arguments": json.dumps(arguments),
-        }
-    ]
 
 
 async def play(episode: SpecEpisode, policy: Policy, max_turns: int = 200) -> dict[str, Any]:
@@ -96,104 +80,35 @@ class RandomWalk:
 
 def filled(episode: SpecEpisode, tool: Item) -> dict[str, Any]:
     """Arguments from what the customer knows, records shown, else a sample."""
-    properties = tool["parameters"]["properties"]
-    shown = {k: v for r in episode.session.records.fields.values() for k, v in r.items()}
-    known = {**shown, **episode.session.facts}
-    return {
-        name: known[name]
-        if name in known and _fits(known[name], schema)
-        else sample(schema, name, "policy")
-        for name, schema in properties.items()
-    }
+    return filled_in(knowledge(episode), tool["parameters"]["properties"])
 
 
 class Oracle:
-    """Plays with full knowledge: grounds every question, opening guards on the way, then answers.
+    """Plays with full knowledge: looks ahead on copies, grounds every question, then answers.
 
-    A search without look-ahead: the wanted call, else an untried call that may open something, else
-    the route to a wanted node that it has used least. It never makes the same call twice in a row.
+    It follows a plan (`plans`) as long as the episode does what its copy did, and plans again where it
+    does not. In a sandbox it makes the state that is expected; what belongs with a person goes to one.
     """
 
-    def __init__(self, budget: int = 30):
+    def __init__(self, budget: int = 60):
         self.budget = budget
-        self._tried: Counter[str] = Counter()
-        self._answered: set[int] = set()
-        self._last = ""
+        self._plan: list[Step] = []
 
     def __call__(self, episode: SpecEpisode, tools: list[Item]) -> list[Item]:
-        pending = self._pending(episode)
         self.budget -= 1
-        if not self._tried:  # what a prefix has called counts as called
-            for done in episode.session.calls:
-                self._last = f"{done.node}/{done.name}/{canonical(done.given)}"
-                self._tried[self._last] += 1
-        if not pending or self.budget < 0:
+        move = self._next(episode) if self.budget > 0 else None
+        if move is None:
             return message(self._answer(episode))
-        if episode.has_customer and episode.steps_in_turn + 2 >= episode.budget.max_steps_per_turn:
-            return message(self._answer(episode, "One moment, please."))
-        chosen = self._choose(episode, tools, pending)
-        return chosen or message(self._answer(episode))
+        return move.items if move.name else message(self._answer(episode, WAIT))
 
-    def _pending(self, episode: SpecEpisode) -> set[str]:
-        calls = [what for kind, what in episode.transcript if kind == "tool"]
-        return {
-            q.action
-            for q in episode.row.questions
-            if q.action and not any(grounds(need_of(q), c) for c in calls)
-        }
-
-    def _choose(
-        self, episode: SpecEpisode, tools: list[Item], pending: set[str]
-    ) -> list[Item] | None:
-        node = episode.graph.nodes[episode.session.node]
-        flat = episode._flat()
-        ranked = []
-        for order, item in enumerate(tools):
-            name = item["name"]
-            tool = node.tool(name) if episode.tools is not None else None
-            tool = tool or (flat[name][1] if name in flat else None)
-            arguments = self._arguments(episode, item, tool)
-            key = f"{node.name}/{name}/{canonical(arguments)}"
-            if tool is None or key == self._last or tool.connected:
-                continue
-            if tool.kind in (ToolKind.ESCALATE, ToolKind.END_SESSION, ToolKind.CANCEL):
-                continue
-            if tool.kind in (ToolKind.TRANSITION, ToolKind.DELEGATE):
-                distance = self._distance(episode, tool.target, pending)
-                rank = (2, self._tried[key], distance)
-            elif tool.target in pending and tool.kind is ToolKind.ACTION:
-                rank = (0 if self._tried[key] < 2 else 3, self._tried[key], 0)
-            else:
-                rank = (1 if not self._tried[key] else 4, self._tried[key], 0)
-            ranked.append((rank, order, key, name, arguments))
-        if not ranked:
-            return None
-        _, _, key, name, arguments = min(ranked)
-        self._tried[key] += 1
-        self._last = key
-        return call(name, arguments)
-
-    def _arguments(self, episode: SpecEpisode, item: Item, tool: Any) -> dict[str, Any]:
-        arguments = filled(episode, item)
-        for question in episode.row.questions:
-            if tool is not None and question.action == tool.target and question.arguments:
-                own = {k: v for k, v in question.arguments.items() if k in arguments}
-                arguments |= own
-        return arguments
-
-    def _distance(self, episode: SpecEpisode, start: str, pending: set[str]) -> int:
-        graph = episode.graph
-        queue, seen = deque([(start, 0)]), {start}
-        while queue:
-            name, steps = queue.popleft()
-            node = graph.nodes.get(name)
-            if node and pending & {t.target for t in node.tools.values()}:
-                return steps
-            for edge in graph.edges_from(name):
-                if edge.target not in seen:
-                    seen.add(edge.target)
-                    queue.append((edge.target, steps + 1))
-        return 99
+    def _next(self, episode: SpecEpisode) -> Move | None:
+        here = facts(episode)
+        if not self._plan or self._plan[0].before != here:
+            self._plan = plan(episode)
+        step = self._plan[0]
+        if step.move is not None:
+            self._plan.pop(0)
+        return step.move
 
     def _answer(self, episode: SpecEpisode, closing: str = "Goodbye!") -> str:
         calls: list[Evidence] = [what for kind, what in episode.transcript if kind == "tool"]
@@ -202,14 +117,43 @@ class Oracle:
         return "Here is what I found: " + " ".join([*parts, closing])
 
 
-def _fits(value: Any, schema: dict[str, Any]) -> bool:
-    kinds = {
-        "string": str,
-        "boolean": bool,
-        "integer": int,
-        "number": int | float,
-        "array": list,
-        "object": dict,
-    }
-    kind = kinds.get(schema.get("type"), object)
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+class Stutterer(Oracle):
+    """The oracle, but before its last words it repeats its last call until that is a duplicate."""
+
+    def __init__(self, budget: int = 60):
+        super().__init__(budget)
+        self._left = 3
+
+    def _next(self, episode: SpecEpisode) -> Move | None:
+        move, calls = super()._next(episode), episode.session.calls
+        if move or not calls or not self._left or repeated_calls(calls, episode.options):
+            return move
+        self._left -= 1
+        return Move(calls[-1].name, calls[-1].given)
+
+
+class Guesser:
+    """Calls random tools; whatever points at a record or a person it makes up."""
+
+    def __init__(self, seed: int):
+        self._random = random.Random(seed)
+
+    def __call__(self, episode: SpecEpisode, tools: list[Item]) -> list[Item]:
+        if not tools or self._random.random() < 0.15:
+            return message("One moment, please.")
+        tool = self._random.choice(tools)
+        number = self._random.randrange(10**9)
+        arguments = {
+            name: f"{name[:1].upper()}{number}" if is_identifier(name) else value
+            for name, value in filled(episode, tool).items()
+        }
+        return call(tool["name"], arguments)
+
+
+def escalator(episode: SpecEpisode, tools: list[Item]) -> list[Item]:
+    """Hands over to a person at once, where a tool for it can be seen."""
+    known = dict(episode.callable_tools())
+    for tool in tools:
+        if tool["name"] in known and known[tool["name"]].kind is ToolKind.ESCALATE:
+            return call(tool["name"], filled(episode, tool))
+    return message("Goodbye!")

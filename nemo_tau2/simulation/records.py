@@ -6,14 +6,15 @@ one record (the parcel's number and its owner's) is one field: a write under eit
 read's outputs that have an argument's name echo the request and settle nothing.
 
 Values come from the output's schema and a hash of seed, record and field, so an episode is the same on
-every machine. Strings that the script compares a field with are preferred, so that its branches are
-reachable.
+every machine. Values that make a comparison of the script differ are preferred, so that its
+branches are reachable.
 """
 
 import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from nemo_tau2.agentscript.expressions import Compare, Literal, reference, walk
@@ -21,7 +22,7 @@ from nemo_tau2.agentscript.graph import Action, Effect, WorkflowGraph
 
 _IDENTIFIER = re.compile(
     r"(^|_)(id|ids|number|no|code|key|email|phone|username|reference|sku|vin|pin|token|name)$"
-    r"|birth|dob|last_four|postcode|zip|ssn"
+    r"|(^|_)address$|birth|dob|last_four|postcode|zip|ssn"
 )
 _WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "iris", "jade")
 
@@ -46,31 +47,53 @@ def normal(value: Any) -> str:
     return re.sub(r"[\s\-./,()]+", "", str(value)).casefold()
 
 
-def choices_of(graph: WorkflowGraph) -> dict[str, tuple[str, ...]]:
-    """Strings that guards compare a variable with, by the output fields that feed it and its name."""
-    literals: dict[str, set[str]] = {}
+def choices_of(graph: WorkflowGraph) -> dict[str, tuple[Any, ...]]:
+    """Values that make conditions differ, by the output fields that feed a variable and its name.
+
+    The strings that guards and edges compare it with; for a number a value on either side of the literal.
+    """
+    literals: dict[str, set[Any]] = {}
     expressions = [t.guard for n in graph.nodes.values() for t in n.tools.values() if t.guard]
     expressions += [e.condition for e in graph.edges if e.condition]
     for part in (p for e in expressions for p in walk(e)):
-        if isinstance(part, Compare) and part.operator == "==":
-            for a, b in ((part.left, part.right), (part.right, part.left)):
+        if isinstance(part, Compare):
+            turned = part.operator.translate(str.maketrans("<>", "><"))
+            sides = ((part.left, part.operator, part.right), (part.right, turned, part.left))
+            for a, operator, b in sides:
                 found = reference(a)
-                if found and isinstance(b, Literal) and isinstance(b.value, str) and b.value:
-                    literals.setdefault(found.name, set()).add(b.value)
+                if found and isinstance(b, Literal):
+                    literals.setdefault(found.name, set()).update(_telling(operator, b.value))
     for node in graph.nodes.values():
         for update in (u for t in node.tools.values() for u in t.updates):
             source = reference(update.value)
             if source and source.namespace == "outputs" and update.variable in literals:
                 literals.setdefault(source.name, set()).update(literals[update.variable])
-    return {name: tuple(sorted(values)) for name, values in literals.items()}
+    return {name: tuple(sorted(v, key=repr)) for name, v in literals.items() if v}
 
 
-def sample(schema: dict[str, Any], name: str, seed: str, choices: tuple[str, ...] = ()) -> Any:
+def _telling(operator: str, literal: Any) -> tuple[Any, ...]:
+    """Values on either side of a comparison with a literal."""
+    if isinstance(literal, str):
+        return (literal,) if literal and operator == "==" else ()
+    if isinstance(literal, int | float) and not isinstance(literal, bool):
+        below = operator in ("<", ">=")
+        sides = (literal - 1, literal) if below else (literal, literal + 1)
+        return tuple(side for side in sides if side >= min(0, literal))
+    return ()
+
+
+def sample(schema: dict[str, Any], name: str, seed: str, choices: Sequence[Any] = ()) -> Any:
     """A value of a schema, the same for the same seed. Booleans are true: the world agrees."""
     n = int.from_bytes(hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=6).digest())
-    match schema.get("type"):
+    kind = schema.get("type")
+    fitting = [c for c in choices if isinstance(c, str) == (kind not in ("integer", "number"))]
+    if kind == "integer":
+        fitting = [c for c in fitting if isinstance(c, int)]
+    match kind:
         case "boolean":
             return True
+        case "integer" | "number" if fitting:
+            return fitting[n % len(fitting)]
         case "integer":
             return 10 + n % 990
         case "number":
@@ -79,8 +102,8 @@ def sample(schema: dict[str, Any], name: str, seed: str, choices: tuple[str, ...
             return [sample(schema.get("items", {}), name, f"{seed}/{i}") for i in range(2)]
         case "object":
             return {"name": f"{_WORDS[n % 10]}-{n % 1000:03d}", "value": n % 1000}
-    if choices:
-        return choices[n % len(choices)]
+    if fitting:
+        return fitting[n % len(fitting)]
     day = f"2026-{1 + n % 12:02d}-{1 + n // 12 % 28:02d}"
     match schema.get("format"):
         case "date":
@@ -89,6 +112,8 @@ def sample(schema: dict[str, Any], name: str, seed: str, choices: tuple[str, ...
             return f"{day}T{n % 24:02d}:00:00Z"
         case "time":
             return f"{n % 24:02d}:30:00"
+    if snake(name).endswith("address") and "mail" not in name.lower():
+        return f"{1 + n % 9_999} {_WORDS[n % 10].title()} Street"
     if is_identifier(name):
         return f"{snake(name)[:1].upper()}{n % 10**8:08d}"
     return f"{_WORDS[n % 10]}-{n % 10_000:04d}"
@@ -102,12 +127,22 @@ class Records:
         written: the part of them that calls with an effect left behind.
     """
 
-    def __init__(self, seed: int, choices: dict[str, tuple[str, ...]] | None = None):
+    def __init__(self, seed: int, choices: dict[str, tuple[Any, ...]] | None = None):
         self.seed, self.choices = seed, choices or {}
         self.fields: dict[str, dict[str, Any]] = {}
         self.written: dict[str, dict[str, Any]] = {}
         self._shared: dict[tuple[str, str], set[str]] = {}
         self._writes: Counter[tuple[str, str]] = Counter()
+
+    def copy(self) -> "Records":
+        """Records that change on their own from here on."""
+        twin = Records(self.seed, self.choices)
+        twin.fields = {key: dict(record) for key, record in self.fields.items()}
+        twin.written = {key: dict(record) for key, record in self.written.items()}
+        groups: dict[int, set[str]] = {}  # names of one record share their set
+        twin._shared = {k: groups.setdefault(id(g), set(g)) for k, g in self._shared.items()}
+        twin._writes = self._writes.copy()
+        return twin
 
     def key(self, action: Action, arguments: dict[str, Any]) -> str:
         """The record that arguments name; a search is a record of its own."""

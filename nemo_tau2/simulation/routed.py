@@ -4,7 +4,7 @@ After a customer message the entry is active again where the script says so (`re
 a delegate that has answered gives control back to the node that called it (`delegates_return`).
 """
 
-from typing import Any
+from typing import Any, Self
 
 from nemo_tau2.agentscript.graph import Node, Tool, ToolKind
 from nemo_tau2.episodes import Item, Observation, Opening, message_item
@@ -16,7 +16,7 @@ from nemo_tau2.simulation.session import CallRefusedError, Done, Refusal
 class RoutedEpisode(SpecEpisode):
     """A router and its subagents."""
 
-    _callers: list[str]
+    _callers: list[str] | tuple[()] = ()
     _arrived = 0
     _focused: str | None = None
     _focus_text = ""
@@ -38,6 +38,20 @@ class RoutedEpisode(SpecEpisode):
     def _note_dead_end(self, seen: Opening | Observation) -> None:
         if not seen.tools and not seen.done:
             self.dead_ends += 1
+
+    moves_on_talk = True
+
+    def callable_tools(self) -> list[tuple[str, Tool]]:
+        return [(tool.name, tool) for tool in self.session.visible()]
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return (self.session.node, *self._callers)
+
+    def copy(self) -> Self:
+        twin = super().copy()
+        twin._callers = [*self._callers]
+        return twin
 
     def resolve(self, name: str) -> tuple[Node, Tool]:
         """The active node's tool of that name, or which of the four errors it is."""

@@ -17,13 +17,16 @@ from typing import Any
 from nemo_tau2.agentscript.graph import ToolKind, WorkflowGraph
 from nemo_tau2.episodes import Item
 from nemo_tau2.errors import UserError
+from nemo_tau2.rewards.coverage import grounds
 from nemo_tau2.simulation.episode import SpecEpisode, as_function, flat_tools, world_state
 from nemo_tau2.simulation.factory import AGENTS, new_episode, reference_session
 from nemo_tau2.simulation.helpers import PROMPT_VERSIONS
+from nemo_tau2.simulation.judge import is_telling, judged, need_of
 from nemo_tau2.simulation.policies import Oracle
 from nemo_tau2.simulation.prefixes import play_prefixes
+from nemo_tau2.simulation.reachability import in_reach
 from nemo_tau2.simulation.records import writes
-from nemo_tau2.simulation.scenario import Mode, Persona, Scenario
+from nemo_tau2.simulation.scenario import Mode, Persona, Question, Scenario
 from nemo_tau2.simulation.scenarios import candidates, family, generic, groundable, seed_of
 
 TRIES = 20
@@ -131,9 +134,15 @@ async def solvable(source: Source, count: int) -> list[Scenario]:
     fresh: list[Scenario] = []
     again: list[Scenario] = []
     families: set[str] = set()
+    played: set[str] = set()
     sandbox = source.mode is Mode.SANDBOX
+    among = in_reach(source.graph, source.mode)
     try:
-        for scenario in islice(candidates(source.graph, source.seed, sandbox), TRIES * count):
+        wanted = candidates(source.graph, source.seed, sandbox, among)
+        for scenario in islice(wanted, TRIES * count):
+            if family(scenario) in played and len(fresh) + len(again) >= count:
+                continue  # it asks what was asked, and there are enough of those
+            played.add(family(scenario))
             fitted = await fit(source, scenario)
             if fitted is not None:
                 (again if family(fitted) in families else fresh).append(fitted)
@@ -177,7 +186,10 @@ async def fit(source: Source, scenario: Scenario) -> Scenario | None:
 async def rows_of(
     source: Source, scenario: Scenario, personas: Sequence[Persona], depths: Sequence[int]
 ) -> list[Row]:
-    """The rows of a solvable scenario: one per persona and depth that its play reaches."""
+    """The rows of a solvable scenario: one per persona and depth that its play reaches.
+
+    A row asks what its prefix leaves open; where that is nothing there is no row of the depth.
+    """
     rows = []
     offered = row_tools(source, await _used(source, scenario))
     for persona in personas:
@@ -188,11 +200,33 @@ async def rows_of(
         for depth, prefix in played.prefixes.items():
             variant = f"{persona.name.lower()}/{depth}"
             row = base_row(source, scenario, persona, variant, offered, prefix=list(prefix))
+            opened = new_episode(row)
+            tools = (await opened.seed()).tools
+            left = _left_to_ask(opened) if prefix else scenario.questions
+            if not left:
+                continue
+            row["verifier_metadata"]["questions"] = [q.model_dump(mode="json") for q in left]
             if source.mode is Mode.ROUTED:
-                tools = (await new_episode(row).seed()).tools
                 row["responses_create_params"]["tools"] = tools or []
             rows.append(row)
     return rows
+
+
+def _left_to_ask(opened: SpecEpisode) -> list[Question]:
+    """The questions that a prefix leaves to the policy, numbered anew.
+
+    One that is answered is gone. So is one that the prefix grounded and whose answer any words could be
+    (no field, or only yes and no): a policy that answers without a call must earn nothing.
+    """
+    verdicts = judged(opened.row.questions, opened.transcript)
+    calls = [what for kind, what in opened.transcript if kind == "tool"]
+    left = []
+    for asked in opened.row.questions:
+        grounding = [call for call in calls if grounds(need_of(asked), call)]
+        values = [c.outputs[f] for c in grounding for f in asked.fields if f in c.outputs]
+        if not verdicts[asked.number] and (not grounding or any(map(is_telling, values))):
+            left.append(asked.model_copy(update={"number": len(left) + 1}))
+    return left
 
 
 def transfer_rows(source: Source, scenario: Scenario, personas: Sequence[Persona]) -> list[Row]:

@@ -6,7 +6,7 @@ read from a YAML list of a user's. Whether a scenario can be solved is found out
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,16 +88,20 @@ def question(number: int, target: Groundable, facts: dict[str, Any]) -> Question
     )
 
 
-def candidates(graph: WorkflowGraph, seed: int, needs_write: bool = False) -> Iterator[Scenario]:
+def candidates(
+    graph: WorkflowGraph, seed: int, needs_write: bool = False, among: Collection[str] | None = None
+) -> Iterator[Scenario]:
     """Scenarios without end, the same for the same graph and seed.
 
     `needs_write`: each holds an action with an effect (a sandbox is scored by what was written).
+    `among`: actions that may be asked for; None: every one that a tool runs.
     Raises UserError where the graph has no action to ask for.
     """
-    available = list(groundable(graph).values())
+    available = [t for n, t in groundable(graph).items() if among is None or n in among]
     acting = [target for target in available if writes(target.action)]
     if not available or (needs_write and not acting):
-        what = "action with an effect" if available else "action that a tool runs"
+        what = "action with an effect" if available else "action"
+        what += " that a tool runs" if among is None else " that a policy can reach"
         raise UserError(f"{graph.name}: no {what}, so there is nothing to ask for")
     number = 0
     while True:

@@ -1,5 +1,6 @@
 """From a finished episode to its row: reward, tiers, route metrics, blame. Reads, never changes it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from nemo_tau2.rewards.duplicates import Made, duplicates
 from nemo_tau2.rewards.spec_tiers import SpecTier, best
 from nemo_tau2.rewards.state_equivalence import differences
 from nemo_tau2.simulation.judge import need_of
+from nemo_tau2.simulation.options import SpecOptions
 from nemo_tau2.simulation.session import Done, Refusal
 
 if TYPE_CHECKING:
@@ -45,13 +47,7 @@ def blame(reason: StopReason) -> str:
 def score(episode: "SpecEpisode", verdicts: dict[int, bool | None]) -> dict[str, Any]:
     """The verify result."""
     row, calls = episode.row, episode.session.calls
-    repeated = duplicates(
-        [
-            Made(c.name, c.given, c.user_turn, c.version, c.refusal is Refusal.TRANSIENT)
-            for c in calls
-        ],
-        **episode.options.duplicates.model_dump(),
-    )
+    repeated = repeated_calls(calls, episode.options)
     repeated = [i for i in repeated if calls[i].turn >= 0]  # a prefix's calls are nobody's
     evidence = [what for kind, what in episode.transcript if kind == "tool"]
     covered = coverage([need_of(q) for q in row.questions], verdicts, evidence)
@@ -90,6 +86,14 @@ def score(episode: "SpecEpisode", verdicts: dict[int, bool | None]) -> dict[str,
         "num_user_messages": sum(kind == "customer" for kind, _ in episode.transcript),
         "failure": {"kind": reason.value, "message": episode.failure} if episode.failure else None,
     }
+
+
+def repeated_calls(calls: Sequence[Done], options: SpecOptions) -> list[int]:
+    """Indices of the consecutive duplicates among calls."""
+    made = [
+        Made(c.name, c.given, c.user_turn, c.version, c.refusal is Refusal.TRANSIENT) for c in calls
+    ]
+    return duplicates(made, **options.duplicates.model_dump())
 
 
 def call_tiers(episode: "SpecEpisode", repeated: set[int]) -> dict[int, SpecTier]:

@@ -8,6 +8,7 @@ values that the customer knows, said, or that a tool has shown. So guessing open
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -28,6 +29,7 @@ from nemo_tau2.agentscript.graph import (
 )
 from nemo_tau2.agentscript.interpreter import Outcome
 from nemo_tau2.outcomes import InfrastructureFailure, StopReason
+from nemo_tau2.simulation.by_identity import ById
 from nemo_tau2.simulation.emulator import Emulator
 from nemo_tau2.simulation.helpers import within
 from nemo_tau2.simulation.records import Records, choices_of, is_identifier, normal, sample, writes
@@ -103,25 +105,12 @@ class _Pending(Exception):
 
 
 @lru_cache(maxsize=64)
-def _choices(graph: "_ById") -> dict[str, tuple[str, ...]]:
+def _choices(graph: ById) -> dict[str, tuple[Any, ...]]:
     return choices_of(graph.value)
 
 
-@dataclass(frozen=True)
-class _ById:
-    """A graph or a tool as a cache key: by identity, since neither ever changes."""
-
-    value: Any
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and self.value is other.value
-
-
 @lru_cache(maxsize=64)
-def _fact_schemas(graph: "_ById") -> tuple[tuple[str, dict[str, Any]], ...]:
+def _fact_schemas(graph: ById) -> tuple[tuple[str, dict[str, Any]], ...]:
     found = {
         p.name: p.type.schema
         for n in graph.value.nodes.values()
@@ -135,7 +124,7 @@ def _fact_schemas(graph: "_ById") -> tuple[tuple[str, dict[str, Any]], ...]:
 def facts_of(graph: WorkflowGraph, seed: int, given: dict[str, Any]) -> dict[str, Any]:
     """What the customer knows: the row's facts, and a value for each identifying argument without."""
     made = {
-        name: sample(schema, name, f"{seed}/facts") for name, schema in _fact_schemas(_ById(graph))
+        name: sample(schema, name, f"{seed}/facts") for name, schema in _fact_schemas(ById(graph))
     }
     return made | given
 
@@ -157,16 +146,15 @@ class Session:
         seed: int,
         facts: dict[str, Any],
         transient_rate: float = 0.0,
-        timeout_s: float = 300.0,
+        timeout_s: float | None = 300.0,
     ):
         self.graph, self.emulator, self.facts = graph, emulator, facts
-        self.records = Records(seed, _choices(_ById(graph)))
+        self.records = Records(seed, _choices(ById(graph)))
         linked = {v.name: facts.get(v.name) for v in graph.variables.values() if v.linked}
         for variable in graph.variables.values():
             if variable.linked and linked[variable.name] is None:
-                linked[variable.name] = sample(
-                    variable.type.schema, variable.name, f"{seed}/linked"
-                )
+                name, choices = variable.name, self.records.choices.get(variable.name, ())
+                linked[name] = sample(variable.type.schema, name, f"{seed}/linked", choices)
         self.state = graph.initial_state(linked)
         self.interpreter = Interpreter(graph, system={"user_input": ""})
         self.node = graph.entry
@@ -179,6 +167,20 @@ class Session:
         self._rate, self._failed = transient_rate, set()
         self._timeout_s = timeout_s
         self._show([facts, self.state])
+
+    def copy(self, emulator: Emulator) -> "Session":
+        """A session that goes its own way from here on."""
+        twin = copy(self)
+        twin.emulator, twin.records, twin._timeout_s = emulator, self.records.copy(), None
+        twin.state, twin.calls, twin.problems = dict(self.state), [*self.calls], [*self.problems]
+        twin.interpreter = Interpreter(self.graph, system=dict(self.interpreter.system))
+        twin._shown, twin._failed = set(self._shown), set(self._failed)
+        return twin
+
+    @property
+    def faults(self) -> int:
+        """How many calls have failed with an error marked transient."""
+        return len(self._failed)
 
     def hear(self, text: str) -> None:
         """Takes note of a customer message: what it says is known."""
@@ -278,8 +280,11 @@ class Session:
         return arguments if tool.kind is ToolKind.SET_VARIABLES else {}
 
     async def _emulate(self, action: Action, arguments: dict[str, Any]) -> dict[str, Any]:
-        named = [v for name, v in arguments.items() if is_identifier(name)]
-        if named and all(v in (None, "") for v in named):
+        named = {n: v for n, v in arguments.items() if is_identifier(n)}
+        empty = {n for n, v in named.items() if v in (None, "")}
+        if empty and (
+            len(empty) == len(named) or any(p.required for p in action.inputs if p.name in empty)
+        ):
             # The script binds variables that nothing has filled yet: there is no such record.
             raise CallRefusedError(Refusal.NO_RECORD, f"{action.name}: no record is chosen yet")
         if self._rate:
@@ -382,9 +387,9 @@ class Session:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(tool: "_ById") -> Draft202012Validator:
+def _compiled(tool: ById) -> Draft202012Validator:
     return Draft202012Validator(tool.value.schema)
 
 
 def _validator(tool: Tool) -> Draft202012Validator:
-    return _compiled(_ById(tool))
+    return _compiled(ById(tool))

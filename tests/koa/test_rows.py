@@ -12,7 +12,7 @@ from nemo_tau2.simulation.records import Records
 from nemo_tau2.simulation.rows import Source, solvable, validation_ids
 from nemo_tau2.simulation.scenario import Mode, parse_row
 from nemo_tau2.simulation.scenarios import can_hand_over, groundable
-from nemo_tau2.simulation.scripts import built_in, load_script
+from nemo_tau2.simulation.scripts import load_script
 from tests.koa.conftest import built, lines, run, verdict
 
 
@@ -73,8 +73,7 @@ class TestRow:
             if not meta(row)["transfer"]:
                 assert verdict(row, Oracle())["reward"] == 1.0, meta(row)["task_id"]
             assert verdict(row, silent)["reward"] == 0.0
-            if not meta(row)["prefix"]:  # a prefix may have made the call that grounds an answer
-                assert verdict(row, bluffer)["reward"] == 0.0
+            assert verdict(row, bluffer)["reward"] == 0.0
 
     def test_the_same_seed_makes_the_same_rows(self, rows, folder, tmp_path):
         mode, _ = rows
@@ -147,15 +146,6 @@ class TestSandbox:
         for row in train + held:
             assert meta(row)["expected_state"]["written"]
             assert verdict(row, silent)["reward"] == 0.0
-
-
-def test_every_script_gives_rows(shared_dir):
-    public = sorted((shared_dir / "data" / "agentscript" / "scripts").glob("*.agent"))
-    assert len(public) == 25
-    for script in [*built_in(), *map(str, public)]:
-        for mode in (Mode.FLAT, Mode.ROUTED):
-            source = Source(script, load_script(script), mode, 3)
-            assert len(asyncio.run(solvable(source, 4))) == 4
 
 
 class TestBadInput:

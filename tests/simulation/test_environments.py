@@ -38,16 +38,6 @@ class TestOurScripts:
             assert not row["mask_sample"] and row["blame"] == "policy"
 
 
-def test_all_public_scripts_run(shared_dir):
-    scripts = sorted((shared_dir / "data" / "agentscript" / "scripts").glob("*.agent"))
-    assert len(scripts) == 25
-    for script in scripts:
-        for seed in range(20):
-            row = plain_row(str(script), "routed", seed)
-            verdict(row, RandomWalk(seed))
-            verdict(row, Oracle())
-
-
 def test_a_guess_opens_no_guard():
     row = plain_row("bank_cards", "routed", 1)
     episode = new_episode(row)
