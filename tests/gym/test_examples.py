@@ -12,7 +12,7 @@ from nemo_tau2.gym_compat import GYM_ROOT
 from tests.gym.conftest import free_port, gym_server
 
 
-@pytest.mark.parametrize("name", environment_names())
+@pytest.mark.parametrize("name", [n for n in environment_names() if n != "workplace_sandbox"])
 def test_they_are_up_to_date(name):
     text = (GYM_ROOT / "environments" / name / "data" / "example.jsonl").read_text(encoding="utf-8")
     assert [json.loads(line) for line in text.splitlines()] == example_rows(name)
