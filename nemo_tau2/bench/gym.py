@@ -72,7 +72,7 @@ def gym(
     )
     if min(episodes, stock_episodes, concurrency) < 1:
         raise UserError("--episodes, --stock-episodes and --concurrency must be at least 1")
-    ours = _ours(domain, episodes, concurrency, policy)
+    ours = through_gym(f"tau2_{domain}", _rows(domain, episodes), concurrency, policy)
     stock_eps, stock_reward = _stock(domain, stock_episodes, concurrency, policy.script)
     result = {
         "domain": domain,
@@ -116,13 +116,17 @@ def _stock(domain: str, episodes: int, concurrency: int, script: str) -> tuple[f
     return episodes_per_second(domain, jobs, load_script(script), concurrency)
 
 
-def _ours(domain: str, episodes: int, concurrency: int, policy: Any) -> dict[str, Any]:
+def through_gym(
+    environment: str, rows: list[dict[str, Any]], concurrency: int, policy: Any
+) -> dict[str, Any]:
+    """Episodes/s of the rows after a warm-up of a quarter as many, and whose CPU a policy turn takes.
+
+    `cpu_ms_per_turn` is agent and resources server without NeMo Gym's own way of serving.
+    """
     from nemo_tau2.gym.config import absolute_config, find_config, instances
     from nemo_tau2.gym.launch import LaunchConfig, launch
 
-    environment = f"tau2_{domain}"
-    rows = _rows(domain, episodes)
-    warm_up = rows[: max(1, episodes // 4)]
+    warm_up = rows[: max(1, len(rows) // 4)]
     with tempfile.TemporaryDirectory(prefix="nemo_tau2_bench_") as folder:
         profiles = {
             name: Path(folder) / f"{name}.json" for name in (environment, f"{environment}_agent")
@@ -212,7 +216,6 @@ def _process_seconds(pid: int) -> float:
 
 def _print(result: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
     console.print(
@@ -221,6 +224,13 @@ def _print(result: dict[str, Any]) -> None:
         f"our CPU {result['cpu_ms_per_turn']:.2f} ms per turn",
         highlight=False,
     )
+    print_owners(result, console)
+
+
+def print_owners(result: dict[str, Any], console: Any) -> None:
+    """The tables of CPU by package and by process."""
+    from rich.table import Table
+
     for title, key in (
         ("package (agent + resources server)", "cpu_ms_per_turn_by_package"),
         ("process", "cpu_ms_per_turn_by_process"),
