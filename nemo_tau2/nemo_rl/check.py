@@ -5,14 +5,18 @@ factory); the rest is arithmetic and files. Every failure is a `UserError` with 
 """
 
 import json
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nemo_tau2.errors import UserError
+from nemo_tau2.gym_compat import GYM_ROOT
 from nemo_tau2.nemo_rl import compat
 from nemo_tau2.nemo_rl.config import estimator_of, read
 from nemo_tau2.nemo_rl.launch import locate, nemo_rl_config, prepare
+from nemo_tau2.nemo_rl.validation import check_metric
 
 TRAINING_MODEL = "responses_api_models/vllm_model/configs/vllm_model_for_training.yaml"
 
@@ -36,11 +40,12 @@ def check(recipe: Path, overrides: list[str], nemo_rl_dir: Path | None = None) -
     _factories(config)
     facts = _arithmetic(config)
     agents, gym_notes = _gym(fields)
-    files = _data(fields, agents)
+    files, validated = _data(fields, agents)
+    metric_note = _metric(config, validated, agents)
     model_note = _model(config)
     lines = {"recipe": str(recipe), "NeMo RL": f"{_version()} at {root}"} | facts
     lines["agents"] = ", ".join(sorted(agents)) or "none"
-    return Plan(lines | files, tuple(filter(None, [*gym_notes, model_note])))
+    return Plan(lines | files, tuple(filter(None, [*gym_notes, metric_note, model_note])))
 
 
 def load(recipe: Path, overrides: list[str]) -> dict[str, Any]:
@@ -243,8 +248,20 @@ def _checkpoints(config: Any) -> None:
     )
 
 
-def _gym(fields: dict[str, Any]) -> tuple[set[str], list[str]]:
-    """The agent instances, and notes; every server reference of the merged Gym configuration is resolved."""
+def _metric(config: Any, validated: set[str], agents: dict[str, bool]) -> str | None:
+    """Checks the name of the metric that ranks checkpoints; returns a note."""
+    metric = config.checkpointing.get("metric_name")
+    if not config.checkpointing["enabled"] or metric is None:
+        return None
+    generations = int(read(config.grpo, "val_num_generations_per_prompt", 1))
+    return check_metric(metric, {name: agents[name] for name in validated}, generations)
+
+
+def _gym(fields: dict[str, Any]) -> tuple[dict[str, bool], list[str]]:
+    """The agent instances and whether they are ours, and notes.
+
+    Resolves every server reference of the merged Gym configuration.
+    """
     from omegaconf import OmegaConf
 
     gym = dict(fields["env"].get("nemo_gym") or {})
@@ -275,7 +292,11 @@ def _gym(fields: dict[str, Any]) -> tuple[set[str], list[str]]:
                 f"env.nemo_gym.{name}: refers to {kind} {target!r}, which no configuration defines; "
                 f"define env.nemo_gym.{target} or correct the name",
             )
-    agents = {n for n, v in merged.items() if isinstance(v, dict) and "responses_api_agents" in v}
+    agents = {
+        name: all(Path(kind).is_relative_to(GYM_ROOT) for kind in instance["responses_api_agents"])
+        for name, instance in merged.items()
+        if isinstance(instance, dict) and "responses_api_agents" in instance
+    }
     return agents, notes
 
 
@@ -301,9 +322,9 @@ def _references(node: Any) -> list[tuple[str, str]]:
     return here + [pair for value in node.values() for pair in _references(value)]
 
 
-def _data(fields: dict[str, Any], agents: set[str]) -> dict[str, str]:
-    """Reads every row of the training and validation files; returns plan lines."""
-    lines = {}
+def _data(fields: dict[str, Any], agents: Collection[str]) -> tuple[dict[str, str], set[str]]:
+    """Reads every row of both files; returns plan lines and the agents of the validation rows."""
+    lines, named = {}, Counter()
     for split in ("train", "validation"):
         block = fields["data"].get(split)
         if not block:
@@ -314,8 +335,9 @@ def _data(fields: dict[str, Any], agents: set[str]) -> dict[str, str]:
             path.is_file(),
             f"{key}: no file {path}; {_maker(path)} or set {key}=FILE",
         )
-        lines[f"{split} data"] = f"{_rows(path, key, agents)} rows of {path}"
-    return lines
+        named = _rows(path, key, agents)
+        lines[f"{split} data"] = f"{named.total()} rows of {path}"
+    return lines, set(named) if "validation data" in lines else set()
 
 
 def _maker(path: Path) -> str:
@@ -328,9 +350,9 @@ def _maker(path: Path) -> str:
     return "make rows of τ² with `nemo-tau2 data tau2`, or of your own tasks,"
 
 
-def _rows(path: Path, key: str, agents: set[str]) -> int:
-    """The number of rows; raises `UserError` at the first that NeMo RL could not run."""
-    count = 0
+def _rows(path: Path, key: str, agents: Collection[str]) -> Counter[str]:
+    """The number of rows per agent; raises `UserError` at the first that NeMo RL could not run."""
+    count: Counter[str] = Counter()
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             where = f"{key} {path}, line {number}"
@@ -351,7 +373,7 @@ def _rows(path: Path, key: str, agents: set[str]) -> int:
                 f"{where}: its agent_ref names {name!r}, but the recipe runs {', '.join(sorted(agents))}; "
                 "add that environment to env.nemo_gym.config_paths",
             )
-            count += 1
+            count[name] += 1
     _require(count, f"{key}: {path} has no rows")
     return count
 

@@ -3,6 +3,7 @@
 Tested: main 7ea279abf (2026-08-22) and v0.7.0, plus stand-ins for later signatures.
 """
 
+import functools
 import importlib
 import importlib.util
 import sys
@@ -16,6 +17,8 @@ from nemo_tau2.nemo_rl.config import read
 
 GRPO = "nemo_rl.algorithms.grpo"
 GYM = "nemo_rl.environments.nemo_gym"
+ROLLOUTS = "nemo_rl.experience.rollouts"
+LOGGER = "nemo_rl.utils.logger"
 SINGLE_CONTROLLER = "nemo_rl.algorithms.single_controller"
 SC_SETUP = "nemo_rl.algorithms.single_controller_utils.setup"
 
@@ -116,3 +119,53 @@ def gym_predicate() -> Callable[[Any], bool]:
     """`should_use_nemo_gym`: public in `environments.nemo_gym` on main, private in `grpo` in v0.7.0."""
     public = getattr(module(GYM), "should_use_nemo_gym", None)
     return public or module(GRPO)._should_use_nemo_gym
+
+
+def rollout_function() -> str:
+    """What `grpo` calls for a Gym rollout batch: main's name exists where the other became a generator.
+
+    Goes with v0.7.0.
+    """
+    main = "run_nemo_gym_rollout_sync"
+    return main if hasattr(module(ROLLOUTS), main) else "run_async_nemo_gym_rollout"
+
+
+def validation_percentiles() -> dict[str, tuple[str, ...]]:
+    """Summarised rollout metrics of main that also have percentiles; v0.7.0 has neither, nor `pass_k`.
+
+    Goes with v0.7.0.
+    """
+    if rollout_function() != "run_nemo_gym_rollout_sync":
+        return {}
+    return {"turns_per_sample": ("p95", "p99"), "max_gen_tokens_per_turn": ("p95",)}
+
+
+def numbers_for_mlflow(original: Callable[..., None]) -> Callable[..., None]:
+    """`MLflowLogger.log_metrics` on what MLflow takes: numbers, in mappings and lists too.
+
+    NeMo RL hands every backend the histograms and tables it makes of Gym rollouts, and MLflow raises a
+    TypeError (v0.7.0 and main). Goes when both supported versions log histograms apart from numbers
+    (NVIDIA-NeMo/RL PR #3748).
+    """
+
+    @functools.wraps(original)
+    def log_metrics(self: Any, metrics: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
+        return original(self, _numbers(metrics), *args, **kwargs)
+
+    return log_metrics
+
+
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    found = {key: _number(value) for key, value in metrics.items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _number(value: Any) -> Any:
+    """A float for a scalar or an array of one element; lists stay (NeMo RL summarises them); else None."""
+    if isinstance(value, Mapping):
+        return _numbers(value)
+    if isinstance(value, list):
+        return value
+    if getattr(value, "size", None) == 1 or getattr(value, "numel", lambda: 0)() == 1:
+        value = value.item()
+    return float(value) if isinstance(value, int | float) else None

@@ -4,6 +4,8 @@
     environments.nemo_gym.NemoGym      (+ grpo.NemoGym in v0.7.0)
     grpo.dynamic_sampling              whole groups by their variance, never row by row
     grpo._log_mixed_rewards_and_advantages_information   logs last_metrics in the sync loop; async does
+    grpo.run_nemo_gym_rollout_sync     (v0.7.0: run_async_nemo_gym_rollout) means over graded rollouts
+    utils.logger.MLflowLogger.log_metrics   numbers only; MLflow takes nothing else
     single_controller.AdvantageConfig, replay_buffer.record_to_train_batch   see columns.py
 
 Each is replaced by name, which is how NeMo RL's own tests patch them, and only after asserting that
@@ -18,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from nemo_tau2.errors import UserError
-from nemo_tau2.nemo_rl import actor, compat
+from nemo_tau2.nemo_rl import actor, compat, validation
 from nemo_tau2.nemo_rl.config import estimator_of, read, section_of
 
 
@@ -26,12 +28,14 @@ from nemo_tau2.nemo_rl.config import estimator_of, read, section_of
 class Hooks:
     """One installation in this process."""
 
-    replaced: list[tuple[ModuleType, str, Any, Any]] = field(default_factory=list)
-    """(module, name, original, replacement), in order."""
+    replaced: list[tuple[ModuleType | type, str, Any, Any]] = field(default_factory=list)
+    """(module or class, name, original, replacement), in order."""
     estimator: Any = None
     """The estimator the loop created last; the sync loop's metrics are read from it."""
 
-    def replace(self, module: ModuleType, name: str, original: Any, replacement: Any) -> None:
+    def replace(
+        self, module: ModuleType | type, name: str, original: Any, replacement: Any
+    ) -> None:
         """Sets `module.name`, which must be `original`."""
         if getattr(module, name) is not original:
             raise UserError(
@@ -45,6 +49,8 @@ class Hooks:
         """Puts back every original, the last replaced first, also where a module copied ours on import."""
         while self.replaced:
             module, name, original, replacement = self.replaced.pop()
+            if getattr(module, name) is original:
+                continue  # put back with another module that held the same name
             if getattr(module, name) is not replacement:
                 warnings.warn(
                     f"{module.__name__}.{name} was replaced again; left as it is", stacklevel=3
@@ -72,6 +78,8 @@ def install() -> Hooks:
         _replace_in_grpo(
             hooks, "_log_mixed_rewards_and_advantages_information", hooks_logging(hooks)
         )
+        _replace_rollout(hooks)
+        _replace_mlflow(hooks)
         _ship_by_value()
     except BaseException:
         hooks.restore()
@@ -152,6 +160,25 @@ def _replace_in_grpo(hooks: Hooks, name: str, wrap: Any) -> None:
     grpo = compat.module(compat.GRPO)
     original = _own(grpo, name)
     hooks.replace(grpo, name, original, functools.wraps(original)(wrap(original)))
+
+
+def _replace_rollout(hooks: Hooks) -> None:
+    name = compat.rollout_function()
+    original = _own(compat.module(compat.ROLLOUTS), name)
+    hooks.replace(
+        compat.module(compat.GRPO), name, original, validation.adding_graded_metrics(original)
+    )
+
+
+def _replace_mlflow(hooks: Hooks) -> None:
+    logger = compat.module(compat.LOGGER).MLflowLogger
+    original = logger.log_metrics
+    if original.__module__ != compat.LOGGER or original.__qualname__ != "MLflowLogger.log_metrics":
+        raise UserError(
+            f"MLflowLogger.log_metrics is not NeMo RL's own (found {original!r}): another plugin "
+            "replaced it; install only one of them"
+        )
+    hooks.replace(logger, "log_metrics", original, compat.numbers_for_mlflow(original))
 
 
 def _ship_by_value(undo: bool = False) -> None:

@@ -43,3 +43,15 @@ def hooks(nemo_rl_root):
 
     yield module.install()
     module.uninstall()
+
+
+@pytest.fixture
+def config(nemo_rl_root):
+    """The smoke recipe as NeMo RL's MasterConfig."""
+    from nemo_tau2.nemo_rl.check import _master_config, load
+    from nemo_tau2.nemo_rl.launch import locate, nemo_rl_config, prepare
+    from nemo_tau2.nemo_rl.recipes import FOLDER
+
+    locate()
+    prepare()
+    return _master_config(nemo_rl_config(load(FOLDER / "smoke_qwen3_0.6b.yaml", [])))

@@ -16,10 +16,14 @@ def names(root):
     """Every attribute the hooks may touch, with its present value."""
     from nemo_rl.algorithms import grpo
     from nemo_rl.environments import nemo_gym
+    from nemo_rl.utils import logger
+
+    from nemo_tau2.nemo_rl import compat
 
     modules = [
         grpo,
         nemo_gym,
+        logger.MLflowLogger,
         *(sys.modules.get(f"nemo_rl.algorithms.{m}") for m in ("grpo_sync",)),
     ]
     return {
@@ -31,15 +35,17 @@ def names(root):
             "NemoGym",
             "dynamic_sampling",
             "_log_mixed_rewards_and_advantages_information",
+            compat.rollout_function(),
+            "log_metrics",
         )
         if hasattr(m, n)
     }
 
 
-def test_uninstall_restores_every_name(nemo_rl_root):
+def test_uninstall_restores_every_name(nemo_rl_root, recwarn):
     import nemo_rl.algorithms.grpo_sync  # noqa: F401  binds the factory at import
 
-    from nemo_tau2.nemo_rl import install, uninstall
+    from nemo_tau2.nemo_rl import compat, install, uninstall
 
     before = names(nemo_rl_root)
     install()
@@ -51,11 +57,14 @@ def test_uninstall_restores_every_name(nemo_rl_root):
         "NemoGym",
         "dynamic_sampling",
         "_log_mixed_rewards_and_advantages_information",
+        compat.rollout_function(),
+        "log_metrics",
     }
     assert ("nemo_rl.algorithms.grpo_sync", "_create_advantage_estimator") in replaced
     uninstall()
     uninstall()
     assert names(nemo_rl_root) == before
+    assert not [w for w in recwarn if "replaced again" in str(w.message)]
 
 
 def test_a_module_that_copied_a_hook_on_import_is_restored_too(nemo_rl_root):
@@ -83,6 +92,19 @@ def test_a_name_that_another_plugin_replaced_is_left_alone(nemo_rl_root, monkeyp
     original = nemo_gym.NemoGym
     monkeypatch.setattr(grpo, "dynamic_sampling", lambda *a, **k: None)
     with pytest.raises(UserError, match=r"dynamic_sampling is not NeMo RL's own"):
+        install()
+    assert nemo_gym.NemoGym is original
+
+
+def test_an_mlflow_logger_that_another_plugin_replaced_is_left_alone(nemo_rl_root, monkeypatch):
+    from nemo_rl.environments import nemo_gym
+    from nemo_rl.utils.logger import MLflowLogger
+
+    from nemo_tau2.nemo_rl import install
+
+    original = nemo_gym.NemoGym
+    monkeypatch.setattr(MLflowLogger, "log_metrics", lambda *a, **k: None)
+    with pytest.raises(UserError, match=r"MLflowLogger.log_metrics is not NeMo RL's own"):
         install()
     assert nemo_gym.NemoGym is original
 
