@@ -1,6 +1,7 @@
 """The numbers of every environment's verify response, and the graded means, without NeMo RL."""
 
 import asyncio
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,6 +45,21 @@ def test_a_response_of_the_service_environments_has_the_fields(mode):
         tool = new_episode(plain_row("bank_cards", "flat", 1)).tools()[0]["name"]
         row["verifier_metadata"] |= {"withheld_tool": tool, "prefix": []}
     assert numbers(judged(new_episode(row))) == set(FIELDS)
+
+
+def test_a_response_of_a_tool_server_has_the_fields_and_its_seconds():
+    pytest.importorskip("nemo_gym")
+    from nemo_tau2.gym.tool_server import ToolServerEpisode
+
+    class Peer:
+        name = "workplace_assistant"
+
+        async def post(self, path, *_):
+            return {"reward": 1.0} if path == "/verify" else {}
+
+    row = {"responses_create_params": {"input": []}}
+    episode = ToolServerEpisode(row, Peer(), SimpleNamespace(call_timeout_s=1.0))
+    assert numbers(judged(episode)) == {*FIELDS, "seconds"}
 
 
 def test_a_rollout_that_failed_before_it_was_judged_has_the_fields():
