@@ -28,7 +28,7 @@ from nemo_tau2.evaluation.user_faults import (
     unanswered,
 )
 
-RULES_VERSION = "2"
+RULES_VERSION = "3"
 """Raised with every change of `patterns` or of a rule: stored findings of another version are not used."""
 PARTIES = ("policy", "user_simulator", "tool_emulator", "judge", "harness", "task")
 POLICY = "policy"

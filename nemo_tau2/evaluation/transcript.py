@@ -65,10 +65,34 @@ def output_of(row: Row) -> list[Row]:
     return items
 
 
+def own_start(items: list[Row], ends: list[int] | None) -> int:
+    """Where the policy's first generation begins, given `turn_output_indices`.
+
+    What stands before it is not the policy's doing: a welcome, and the prefix that a row began with.
+    """
+    if ends is None:
+        return 0
+    if not ends:
+        return len(items)
+    start = min(ends[0], len(items))
+    while start > 0 and _is_generated(items[start - 1]):
+        start -= 1
+    return start
+
+
+def _own(row: Row) -> list[Row]:
+    items = output_of(row)
+    return items[own_start(items, row.get("turn_output_indices")) :]
+
+
+def _is_generated(item: Row) -> bool:
+    return item.get("type") in ("function_call", "reasoning") or is_message(item, "assistant")
+
+
 def policy_calls(row: Row) -> list[PolicyCall]:
     """The policy's calls in order, each with the tier the environment gave it."""
     tiers = iter([tier for turn in row.get("call_tiers") or [] for tier in turn])
-    made = [item for item in output_of(row) if item.get("type") == "function_call"]
+    made = [item for item in _own(row) if item.get("type") == "function_call"]
     return [
         PolicyCall(str(item.get("name")), _arguments(item.get("arguments")), next(tiers, ""), n)
         for n, item in enumerate(made)
@@ -76,8 +100,9 @@ def policy_calls(row: Row) -> list[PolicyCall]:
 
 
 def texts(row: Row, role: str) -> list[str]:
-    """What this role said, in order."""
-    return [text_of(item) for item in output_of(row) if is_message(item, role)]
+    """What this role said, in order; of the assistant only what the policy itself said."""
+    items = _own(row) if role == "assistant" else output_of(row)
+    return [text_of(item) for item in items if is_message(item, role)]
 
 
 def is_message(item: Row, role: str) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nemo_tau2.evaluation.blame import blame, findings
 from nemo_tau2.evaluation.facts import Known, facts
 from nemo_tau2.evaluation.patterns import patterns
-from nemo_tau2.evaluation.transcript import OWN
+from nemo_tau2.evaluation.transcript import OWN, policy_calls
 from nemo_tau2.simulation.factory import new_episode, plain_row
 from nemo_tau2.simulation.policies import play, silent
 from tests.evaluation.test_planted import DID, READ, WANTED, call, gold, row, said
@@ -201,6 +201,25 @@ def test_a_tool_that_the_environment_brought_is_no_hallucination():
     assert "hallucinated_tool" in {f.kind for f in patterns(made)}
     made |= {"tool_changes": [{"turn": 1, "tools": [{"name": "fly"}]}]}
     assert patterns(made) == []
+
+
+def test_what_a_prefix_holds_is_not_the_policys_doing():
+    """Three equal calls of a tool that is not there, and the welcome thrice: all before its first turn."""
+    ghost = [
+        item for n in range(3) for item in (said("assistant", "Hm."), call("ghost", {"n": 1}, ""))
+    ]
+    made = row(*ghost, said("user", "And A?"), READ, *DID)
+    assert {f.kind for f in patterns(made)} == {"hallucinated_tool", "loop"}
+    made |= {
+        "turn_output_indices": [8, *range(9, 9 + len(DID))],
+        "call_tiers": [["gold_exact"]] * 3,
+    }
+    assert patterns(made) == []
+    assert [(c.name, c.number) for c in policy_calls(made)] == [
+        ("read", 0),
+        ("book", 1),
+        ("cancel", 2),
+    ]
 
 
 def test_gold_may_repeat_itself_and_so_may_the_policy():

@@ -78,6 +78,13 @@ def test_dialogue_pairs_calls_with_results_and_knows_turns():
     assert rest == [("reasoning", 1), ("result", None), ("message", None), ("message", 2)]
 
 
+def test_a_prefix_belongs_to_no_turn_and_takes_no_tier():
+    items = [*call("a", "{}", "A"), said("user", "and?"), *call("b", "{}", "B")]
+    shown = dialogue(items, {"turn_output_indices": [3], "call_tiers": [["grounding_call"]]})
+    calls = [(i["name"], i["turn"], i["tier"]) for i in shown if i["kind"] == "call"]
+    assert calls == [("a", None, None), ("b", 0, "grounding_call")]
+
+
 def test_advantages_by_hand_and_masked_rollouts_stay_out(tmp_path):
     rows = row(trial=0, reward=1.0), row(trial=1, reward=0.0), row(trial=2, reward=0.0, masked=True)
     found, _ = build(tmp_path, *rows)

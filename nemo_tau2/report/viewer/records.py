@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import Any
 
-from nemo_tau2.evaluation.transcript import Finding, text_of
+from nemo_tau2.evaluation.transcript import Finding, own_start, text_of
 
 Record = dict[str, Any]
 SUCCESS = 1.0 - 1e-6
@@ -87,16 +87,18 @@ def context(row: Record) -> Record:
 def dialogue(items: list[Record], row: Record) -> list[Record]:
     """Messages, reasoning and calls in order, each call with its result.
 
-    Items of the policy carry `turn`: the number of the generation they belong to.
+    Items of the policy carry `turn`: the number of the generation they belong to. Those of a prefix
+    are nobody's and carry none.
     """
     ends = row.get("turn_output_indices") or []
+    first = own_start(items, ends)
     tiers = {n: iter(calls) for n, calls in enumerate(row.get("call_tiers") or [])}
     waiting: dict[str, list[Record]] = defaultdict(list)
     shown: list[Record] = []
     for place, item in enumerate(items):
         kind = item.get("type", "message")
         turn = bisect_left(ends, place)
-        turn = turn if turn < len(ends) else None
+        turn = turn if first <= place and turn < len(ends) else None
         if kind == "function_call":
             entry = {
                 "kind": "call",
