@@ -1,6 +1,6 @@
 """Tier rewards: what one call of each tier pays, and the turn rewards they give stored rollouts."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -50,10 +50,17 @@ def turn_rewards(rollouts: RolloutSet, rewards: Mapping[str, float | str]) -> li
     return out
 
 
-def to_yaml(rewards: Mapping[str, float | str], comment: str) -> str:
-    """The reward file that the environments read: τ²'s tiers, or those of a spec-driven one."""
+def to_yaml(rewards: Mapping[str, float | str], comment: str, seen: Collection[str] = ()) -> str:
+    """The file that the environments read: a reward file of τ², or `rollout --rows --settings`.
+
+    `seen`: the tiers that the rollouts have; any that only spec-driven environments report make it theirs.
+    """
+    head = [f"# {line}" for line in comment.splitlines()]
     own = [tier for tier in SPEC_TIERS if tier not in TAU2_TIERS]
-    tiers = SPEC_TIERS if any(rewards.get(tier) for tier in own) else TAU2_TIERS
-    lines = [*(f"# {line}" for line in comment.splitlines()), "tiers:"]
-    lines += [f"  {tier}: {rewards[tier]}" for tier in tiers]
-    return "\n".join([*lines, "combine: sum", ""])
+    if any(tier in seen or rewards.get(tier) for tier in own):
+        return "\n".join([*head, "rewards:", *_lines(rewards, SPEC_TIERS), ""])
+    return "\n".join([*head, "tiers:", *_lines(rewards, TAU2_TIERS), "combine: sum", ""])
+
+
+def _lines(rewards: Mapping[str, float | str], tiers: Sequence[str]) -> list[str]:
+    return [f"  {tier}: {rewards[tier]}" for tier in tiers]

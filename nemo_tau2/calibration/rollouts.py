@@ -29,6 +29,8 @@ class RolloutSet:
     """The tier of each call of each turn; a turn without a call is one `message`."""
     masked: int = 0
     """Rollouts whose infrastructure failed (`mask_sample`): left out."""
+    pivot: int = 0
+    """Pivot rollouts: one turn, paid the outcome and not by its tier, so left out."""
     unfinished: int = 0
     """1 where the file's last line was cut off: left out."""
 
@@ -60,6 +62,10 @@ class RolloutSet:
             raise UserError(f"{where}: not an object: expected a row of `nemo-tau2 rollout`")
         if row.get("mask_sample"):
             self.masked += 1
+            return
+        info = row.get("reward_info")
+        if isinstance(info, dict) and info.get("kind") == "pivot":
+            self.pivot += 1
             return
         missing = [k for k in ("reward", "group_id", "turn_rewards", "turn_tiers") if k not in row]
         if missing:
@@ -111,7 +117,9 @@ def read_rollouts(lines: Iterable[bytes], name: str) -> RolloutSet:
             raise UserError(f"{where}: not JSON: remove the line or roll out again") from None
         out.add(row, where)
     if not len(out):
-        raise UserError(f"{name}: no rollout to calibrate on ({out.masked} are masked)")
+        raise UserError(
+            f"{name}: no rollout to calibrate on ({out.masked} masked, {out.pivot} pivot)"
+        )
     return out
 
 

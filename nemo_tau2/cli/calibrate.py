@@ -35,11 +35,13 @@ def calibrate(
     Parameters
     ----------
     rollouts
-        A rollouts.jsonl of `nemo-tau2 rollout`. Masked rows are left out and counted.
+        A rollouts.jsonl of `nemo-tau2 rollout`. Masked rows are left out and counted, and so are
+        pivot rows, whose only turn is paid the reward itself.
     estimator
         The estimator that training will use.
     write
-        Write the proposed rewards to this YAML file, in the form the environments read.
+        Write the proposed rewards to this YAML file, in the form the environments read: for τ² a
+        reward file (`--rewards`), for Agent Script a settings file (`rollout --rows --settings`).
     plot
         Draw one rollout's rewards and advantages to this file (png, pdf or svg).
     gamma
@@ -87,12 +89,13 @@ def calibrate(
 
     counted = f"{len(found)} rollouts in {len(set(found.groups))} groups"
     counts = {"rollouts": len(found), "groups": len(set(found.groups))}
-    counts |= {"masked": found.masked, "unfinished": found.unfinished}
+    counts |= {"masked": found.masked, "pivot": found.pivot, "unfinished": found.unfinished}
     if json:
         json_module.dump(counts | credit_tables.to_dict(result), sys.stdout, allow_nan=False)
         print()
     else:
-        _print(result, f"{counted}, {found.masked} masked, {found.unfinished} unfinished")
+        left_out = f"{found.masked} masked, {found.pivot} pivot, {found.unfinished} unfinished"
+        _print(result, f"{counted}, {left_out}")
     if write is not None:
         _write(write, result, f"{counted} of {rollouts.name}")
     if plot is not None:
@@ -130,9 +133,10 @@ def _write(path: Path, result, source: str) -> None:
 
     state = "no mismatch" if result.converged else "; ".join(result.reasons)
     comment = f"nemo-tau2 calibrate, {source}, estimator {result.estimator}.\nResult: {state}."
+    seen = {power.tier for power in result.power if power.support}
     partial = path.with_name(path.name + ".partial")
     try:
-        partial.write_text(to_yaml(result.proposed, comment), encoding="utf-8")
+        partial.write_text(to_yaml(result.proposed, comment, seen), encoding="utf-8")
         partial.replace(path)
     except OSError as error:
         raise UserError(f"--write {path}: {error.strerror}") from None

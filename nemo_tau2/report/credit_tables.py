@@ -9,7 +9,8 @@ from nemo_tau2.calibration.bootstrap import Interval
 from nemo_tau2.calibration.loop import Calibration, Credit
 from nemo_tau2.credit import TIERS, intended_sign
 
-USEFUL, NOISY = ("gold_exact", "soft_match"), ("read_only", "state_change")
+USEFUL = ("gold_exact", "soft_match", "grounding_call", "useful_read")
+NOISY = ("read_only", "state_change")
 SIGNS = {1: "reinforce", -1: "suppress", 0: "–"}
 
 
@@ -75,7 +76,7 @@ def _estimators(result: Calibration) -> Table:
 def _allocation(result: Calibration) -> Table:
     table = _table(
         "4. Gradient allocation: share of Σ|A| %, stored → proposed rewards",
-        ("estimator", "gold + soft (useful)", "read + state (noisy)", "other", "dead turns %"),
+        ("estimator", "useful: gold, grounding", "noisy: read, state", "other", "dead turns %"),
     )
     for name in result.before:
         pair = [allocation(result.before[name]), allocation(result.after[name])]

@@ -69,5 +69,5 @@ def test_bad_rows_are_refused_by_line(bad, message):
 
 
 def test_nothing_to_calibrate_on():
-    with pytest.raises(UserError, match=r"f: no rollout to calibrate on \(1 are masked\)"):
+    with pytest.raises(UserError, match=r"f: no rollout to calibrate on \(1 masked, 0 pivot\)"):
         read_rollouts([line(mask_sample=True)], "f")
