@@ -161,7 +161,13 @@ async def _solved(source: "Source", scenario: "Scenario", path: Path) -> "Scenar
     """A user's scenario as it is, its facts included; refused where it cannot be solved."""
     from nemo_tau2.simulation.rows import fit
     from nemo_tau2.simulation.scenario import Mode
+    from nemo_tau2.simulation.scenarios import has_way_out
 
+    if scenario.transfer and not has_way_out(source.graph, source.mode):
+        raise UserError(
+            f"{path}: scenario {scenario.scenario_id!r} has `transfer: true`, but in mode "
+            f"{source.mode.value} nothing in {source.graph.name} hands over: no policy could be right"
+        )
     if scenario.transfer:
         return scenario
     fitted = await fit(source, scenario)

@@ -18,14 +18,14 @@ def load_personas(path: Path) -> list[Persona]:
 
     Raises:
         UserError: the file is missing or no YAML list, a persona has an unknown key or a wrong
-            value, or two have the same name.
+            value, or two have the same name (rows are told apart by it, in small letters).
     """
     personas = [
         parse_persona(entry, f"{path}: persona {number}")
         for number, entry in enumerate(read_list(path, "personas"), start=1)
     ]
-    names = [persona.name for persona in personas]
-    twice = next((name for name in names if names.count(name) > 1), None)
+    small = [persona.name.lower() for persona in personas]
+    twice = next((p.name for p in personas if small.count(p.name.lower()) > 1), None)
     if twice is not None:
         raise UserError(f"{path}: two personas are called {twice!r}; give each its own name")
     return personas

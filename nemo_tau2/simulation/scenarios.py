@@ -11,11 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nemo_tau2.agentscript.graph import Action, Node, Tool, ToolKind, WorkflowGraph
+from nemo_tau2.agentscript.graph import (
+    HUMAN,
+    Action,
+    Node,
+    NodeKind,
+    Tool,
+    ToolKind,
+    WorkflowGraph,
+)
 from nemo_tau2.errors import UserError
 from nemo_tau2.simulation.personas import read_list
 from nemo_tau2.simulation.records import choices_of, is_identifier, sample, snake, writes
-from nemo_tau2.simulation.scenario import Customer, Question, Scenario, parse_scenario
+from nemo_tau2.simulation.scenario import Customer, Mode, Question, Scenario, parse_scenario
 
 MAX_QUESTIONS = 4
 """Sub-questions a generated scenario has at most."""
@@ -28,6 +36,8 @@ OUT_OF_SCOPE = (
     "I think somebody in your company misuses my data. Connect me with a person, please.",
 )
 """Requests that belong with a person, whatever the script."""
+LEFT = (NodeKind.CONNECTED, NodeKind.EXTERNAL)
+"""Nodes at which a session is another agent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +160,15 @@ def out_of_scope(graph: WorkflowGraph, seed: int, number: int) -> Scenario:
         customer=Customer(opening=f"Hello. {text}"),
         transfer=True,
     )
+
+
+def has_way_out(graph: WorkflowGraph, mode: Mode) -> bool:
+    """Whether a session can end with somebody else at all, whatever that takes."""
+    tools = [t for node in graph.nodes.values() for t in node.tools.values()]
+    if mode is not Mode.ROUTED:
+        return mode is Mode.FLAT and any(t.kind is ToolKind.ESCALATE for t in tools)
+    away = {n.name for n in graph.nodes.values() if n.kind in LEFT} | {HUMAN}
+    return any(edge.target in away for edge in graph.edges)
 
 
 def can_hand_over(graph: WorkflowGraph) -> bool:

@@ -112,6 +112,12 @@ class TestScenarios:
             "bank_cards", "--scenarios", written(tmp_path, "s.yaml", good + bad)
         )
 
+    def test_one_for_a_person_where_nobody_can_be_reached(self, refused, tmp_path):
+        person = "- {scenario_id: a, transfer: true, questions: [{number: 1, text: A person}]}"
+        path = written(tmp_path, "s.yaml", person)
+        said = refused("bank_cards", "--scenarios", path, "--mode", "sandbox")
+        assert "in mode sandbox nothing in Bank_Cards hands over" in said
+
 
 class TestPersonas:
     @pytest.mark.parametrize(
@@ -121,6 +127,7 @@ class TestPersonas:
             ("- {name: A, pacience: 3}", "did you mean 'patience'?"),
             ("- {name: A}\n- {name: B, style: [x]}", "persona 2: style"),
             ("- {name: A, patience: many}", "patience"),
+            ("- {name: Bo}\n- {name: BO}", "two personas are called 'Bo'"),
             ("{}", "write a YAML list of personas"),
         ],
     )
