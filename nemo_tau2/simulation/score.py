@@ -11,7 +11,7 @@ from nemo_tau2.rewards.coverage import Coverage, Evidence, coverage, gated, grou
 from nemo_tau2.rewards.duplicates import Made, duplicates
 from nemo_tau2.rewards.spec_tiers import SpecTier, best
 from nemo_tau2.rewards.state_equivalence import differences
-from nemo_tau2.simulation.judge import need_of
+from nemo_tau2.simulation.judge import Line, need_of
 from nemo_tau2.simulation.options import SpecOptions
 from nemo_tau2.simulation.session import Done, Refusal
 
@@ -50,7 +50,7 @@ def score(episode: "SpecEpisode", verdicts: dict[int, bool | None]) -> dict[str,
     repeated = repeated_calls(calls, episode.options)
     repeated = [i for i in repeated if calls[i].turn >= 0]  # a prefix's calls are nobody's
     evidence = [what for kind, what in episode.transcript if kind == "tool"]
-    covered = coverage([need_of(q) for q in row.questions], verdicts, evidence)
+    covered = coverage([need_of(q) for q in row.questions], verdicts, answered(episode.transcript))
     tiers = call_tiers(episode, set(repeated))
     per_turn = [[tiers[id(c)] for c in turn] for turn in episode.turns]
     reason = episode.stop_reason
@@ -86,6 +86,12 @@ def score(episode: "SpecEpisode", verdicts: dict[int, bool | None]) -> dict[str,
         "num_user_messages": sum(kind == "customer" for kind, _ in episode.transcript),
         "failure": {"kind": reason.value, "message": episode.failure} if episode.failure else None,
     }
+
+
+def answered(transcript: Sequence[Line]) -> list[Evidence]:
+    """The successful calls that the policy has spoken after: no answer can rest on a later one."""
+    last = max((n for n, (kind, _) in enumerate(transcript) if kind == "agent"), default=0)
+    return [what for kind, what in transcript[:last] if kind == "tool"]
 
 
 def repeated_calls(calls: Sequence[Done], options: SpecOptions) -> list[int]:

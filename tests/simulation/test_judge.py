@@ -94,6 +94,14 @@ def test_without_evidence_a_yes_is_a_disagreement():
     assert found["reward"] == 0.0 and found["reward_info"]["disagreements"] == [1]
 
 
+def test_no_answer_rests_on_a_call_made_after_it():
+    made = episode("flat", customer=Patient(), judge=LLMJudge(Says(verdicts((1, True)))))
+    step(made, "It is in Rome, trust me.")
+    step(made, FIND)
+    found = verdict(made, "max_turns")
+    assert found["reward"] == 0.0 and found["reward_info"]["disagreements"] == [1]
+
+
 def test_the_judge_sees_the_transcript_and_nothing_of_an_infrastructure_failure():
     model = Says(BOTH)
     made = episode("flat", customer=Patient(), judge=LLMJudge(model))
