@@ -18,7 +18,10 @@ VERBS = {
         "Train with NeMo RL's own GRPO loop, or --check a recipe.",
     ),
     "recipes": ("nemo_tau2.cli.recipes:app", "List the recipes, or copy one to edit."),
-    "rollout": ("nemo_tau2.cli.rollout:rollout", "Roll out τ² episodes and store their rows."),
+    "rollout": (
+        "nemo_tau2.cli.rollout:rollout",
+        "Roll out τ² tasks or Agent Script rows and store what came of them.",
+    ),
     "eval": ("nemo_tau2.cli.eval:evaluate", "Evaluate a policy endpoint: rollouts and a report."),
     "report": (
         "nemo_tau2.cli.report:report",
@@ -31,7 +34,10 @@ VERBS = {
         "nemo_tau2.cli.calibrate:calibrate",
         "Measure what turn rewards teach, and propose rewards.",
     ),
-    "spec": ("nemo_tau2.cli.spec:app", "Check, compile, show and format Agent Script."),
+    "spec": (
+        "nemo_tau2.cli.spec:app",
+        "Check, compile, show and format Agent Script; make its dataset rows.",
+    ),
     "gym-roots": ("nemo_tau2.cli.gym_roots:gym_roots", "Where NeMo Gym finds the components."),
     "doctor": (
         "nemo_tau2.cli.doctor:doctor",

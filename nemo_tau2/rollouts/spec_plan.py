@@ -232,7 +232,7 @@ def _checked(line: str, where: str) -> dict[str, Any]:
         row = json.loads(line)
         agent, metadata = _agent(row), row["verifier_metadata"]
         params = row["responses_create_params"]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         agent = metadata = params = None
     if not isinstance(params, dict) or not isinstance(params.get("input"), list):
         raise UserError(f"{where}: not a dataset row; make rows with `nemo-tau2 spec rows`")

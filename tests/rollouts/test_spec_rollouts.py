@@ -148,6 +148,7 @@ def test_flags_that_cannot_be(rows, tmp_path, capsys, arguments, said):
     [
         ("", "no row in it"),
         ("{\n", "line 1"),
+        ("[" * 100_000 + "\n", "not a dataset row"),
         ('{"a": 1}\n', "not a dataset row"),
         ('{"agent_ref": {"name": "tau2_airline_agent"}, "verifier_metadata": {}, '
          '"responses_create_params": {"input": []}}\n', "--domain"),

@@ -44,6 +44,7 @@ def play(first, prefix=(), **settings):
     assert asyncio.run(episode.step(call(HELD, episode.expected()))).done
     verdict = asyncio.run(episode.verify())
     assert len(verdict["turn_rewards"]) == 1
+    assert verdict["reward_info"]["missing_verdicts"] == []  # no judge was asked for any
     return verdict["reward"]
 
 
