@@ -5,17 +5,20 @@ policy turns (generations) of a scripted player that knows everything (K4). The 
 the system message and welcome: customer, calls, results, focus messages.
 
 `hydrate` plays it again in the episode, so that variables, active node, records and evidence are what
-they were, and refuses a prefix that does not come out the same. Its turns are nobody's: they get no
-reward, no tier and no count. What they grounded stays grounded.
+they were, and refuses a prefix that does not come out the same. It is played with the settings that rows
+are made with (no faults, default budgets and focus messages); those of the episode hold from then on.
+Its turns are nobody's: they get no reward, no tier and no count. What they grounded stays grounded.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nemo_tau2.episodes import Item, message_item, output_text
 from nemo_tau2.errors import UserError
 from nemo_tau2.simulation.emulator import ScriptedEmulator
+from nemo_tau2.simulation.options import SpecOptions, budget_of
 
 if TYPE_CHECKING:
     from nemo_tau2.simulation.episode import SpecEpisode
@@ -57,22 +60,35 @@ async def hydrate(episode: "SpecEpisode", prefix: Sequence[Item]) -> list[Item]:
     where = episode.row.task_id
     if not episode.has_customer:
         raise UserError(f"{where}: prefix: a sandbox has no dialogue; remove the prefix")
-    emulator, customer = episode.session.emulator, episode.customer
-    episode.session.emulator = ScriptedEmulator()
-    episode.customer = recorded = _Recorded(prefix, customer)
-    try:
+    customer, recorded = episode.customer, _Recorded(prefix, episode.customer)
+    with _as_made(episode, recorded):
         items = await episode.hear_customer(None)
         for block in _policy_blocks(prefix):
             items += block + await _replayed(episode, block)
-    finally:
-        episode.session.emulator, episode.customer = emulator, customer
     _compare(items, prefix, where)
     if hasattr(customer, "recall"):
         customer.recall(recorded.exchanged)
     for call in episode.session.calls:
         call.turn = BEFORE
     episode.turns, episode.errors, episode.switches, episode.dead_ends = [], 0, [], 0
-    return items
+    role = episode.options.focus_role
+    return [i | {"role": role} if i.get("role") == "system" else i for i in items]
+
+
+@contextmanager
+def _as_made(episode: "SpecEpisode", customer: "_Recorded") -> Iterator[None]:
+    """The helpers, settings and budgets that rows are made with."""
+    session = episode.session
+    own = (episode.options, episode.budget, episode.customer, session.emulator)
+    made = SpecOptions(helper_timeout_s=episode.options.helper_timeout_s)
+    episode.options, episode.budget = made, budget_of(episode.graph, made)
+    episode.customer, session.emulator = customer, ScriptedEmulator()
+    rate, session.transient_rate = session.transient_rate, 0.0
+    try:
+        yield
+    finally:
+        episode.options, episode.budget, episode.customer, session.emulator = own
+        session.transient_rate = rate
 
 
 async def _replayed(episode: "SpecEpisode", block: list[Item]) -> list[Item]:

@@ -164,7 +164,7 @@ class Session:
         self.user_turns = 0
         self.version = 0
         self._shown: set[str] = set()
-        self._rate, self._failed = transient_rate, set()
+        self.transient_rate, self._failed = transient_rate, set()
         self._timeout_s = timeout_s
         self._show([facts, self.state])
 
@@ -287,10 +287,10 @@ class Session:
         ):
             # The script binds variables that nothing has filled yet: there is no such record.
             raise CallRefusedError(Refusal.NO_RECORD, f"{action.name}: no record is chosen yet")
-        if self._rate:
+        if self.transient_rate:
             key = f"{self.records.seed}/{action.name}/{self.records.key(action, arguments)}"
             chance = sample({"type": "integer"}, "fault", key) - 10
-            if chance < 990 * self._rate and key not in self._failed:
+            if chance < 990 * self.transient_rate and key not in self._failed:
                 self._failed.add(key)
                 raise CallRefusedError(Refusal.TRANSIENT, "temporarily unavailable; try again")
         answer = self.emulator(action, arguments, self.records)

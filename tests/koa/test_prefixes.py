@@ -8,6 +8,7 @@ import pytest
 from nemo_tau2.errors import UserError
 from nemo_tau2.simulation.customer import LLMCustomer
 from nemo_tau2.simulation.factory import new_episode
+from nemo_tau2.simulation.options import SpecOptions
 from nemo_tau2.simulation.policies import message
 from nemo_tau2.simulation.rows import play
 from nemo_tau2.simulation.scenario import parse_row
@@ -75,6 +76,32 @@ def test_repeating_its_last_call_is_a_duplicate(tmp_path):
     found = asyncio.run(episode.verify())
     assert len(found["reward_info"]["duplicates"]) == 1 and found["reward"] == 0.0
     assert found["turn_tiers"] == ["duplicate", "message"] and found["num_tool_calls"] == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"transient_error_rate": 0.9},
+        {"max_turns": 1, "max_steps_per_turn": 1, "max_errors": 0},
+        {"focus": "change"},
+        {"focus_role": "user"},
+        {"reset_to_initial_node": False, "delegates_return": False},
+        {"flat_guards": True},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_it_stands_under_every_setting_of_the_episode(rows, settings):
+    options = SpecOptions(**settings)
+    for row in at(rows, 3):
+        begun, plain = new_episode(row, options=options), new_episode(row)
+        items, made = asyncio.run(begun.seed()).items, asyncio.run(plain.seed()).items
+        role = settings.get("focus_role", "system")
+        assert items[1:] == [
+            i | {"role": role} if i.get("role") == "system" else i for i in made[1:]
+        ]
+        assert begun.session.state == plain.session.state and begun.options is options
+        assert begun.budget.max_turns == settings.get("max_turns", plain.budget.max_turns)
+        assert begun.session.transient_rate == settings.get("transient_error_rate", 0.0)
 
 
 def test_a_prefix_that_the_script_no_longer_gives_is_refused(rows):
