@@ -6,8 +6,11 @@ wrong_subagent and error, duplicate, grounding_call, route, useful_read, state_c
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from nemo_tau2.errors import refuse_unknown
 
 
 class SpecTier(StrEnum):
@@ -47,6 +50,11 @@ class SpecTierRewards(BaseModel):
     error: float = -0.1
     wrong_subagent: float = -0.2
     duplicate: float = -0.2
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_keys(cls, data: Any) -> Any:
+        return refuse_unknown(data, cls.model_fields)
 
     def turn_reward(self, tiers: Sequence[SpecTier]) -> float:
         """Reward of one turn from the tiers of its calls."""

@@ -259,7 +259,7 @@ def read_settings(path: Path | None) -> SpecSettings:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "file"
         raise UserError(
-            f"--settings {path}: {place}: {first['msg']} (docs/simulation.md)"
+            f"--settings {path}: {place}: {first['msg'].removeprefix('Value error, ')} (docs/rollouts.md)"
         ) from None
 
 

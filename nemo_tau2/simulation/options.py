@@ -48,7 +48,8 @@ class SpecOptions(BaseModel):
     name_the_right_subagent: bool = False
     """Whether the wrong-subagent error names the nodes that have the tool."""
     flat_guards: bool = False
-    """Whether guards hold in flat and sandbox mode, where the paper makes every tool callable."""
+    """Whether guards hold in flat and sandbox mode, where the paper makes every tool callable. Rows are
+    solved without them and offer few tools, so with them on some rows cannot be solved."""
     reward: Literal[
         "coverage",
         "task_with_penalties",

@@ -172,3 +172,18 @@ def test_two_rows_of_one_name_are_refused_since_they_would_be_one_group(rows, tm
     bad.write_text(json.dumps(row) + "\n" + json.dumps(other) + "\n")
     assert rollout(bad, tmp_path / "out") == 2
     assert "line 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rewards: {groundin_call: 1}", "did you mean 'grounding_call'?"),
+        ("options: {focuss: change}", "did you mean 'focus'?"),
+        ("tiers: {error: 1}", "tiers"),
+    ],
+)
+def test_a_misspelt_setting_is_named_with_the_right_word(rows, tmp_path, capsys, text, said):
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(text)
+    assert rollout(rows, tmp_path / "out", "--settings", settings) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
