@@ -41,6 +41,8 @@ _SIMPLE = {
     "address": rf"\b(\d{{1,5}} [A-Z][a-z]{{1,30}}(?: [A-Z][a-z]{{1,30}})?) (?:{_STREET})\b",
 }
 _PATTERNS = {kind: re.compile(pattern) for kind, pattern in _SIMPLE.items()}
+_WITHOUT_DIGITS = {kind: _PATTERNS[kind] for kind in ("email", "name")}
+_DIGIT = re.compile(r"\d")
 _ISO = re.compile(r"\b(?:19|20)\d\d-(\d\d)-(\d\d)\b")
 _MONTH_DAY = re.compile(rf"\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)", re.IGNORECASE)
 _DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH}\b", re.IGNORECASE)
@@ -62,9 +64,10 @@ class Fact:
 def facts(text: str) -> list[Fact]:
     """The identifying values a text states, each once."""
     text = text[:MAX_TEXT]
+    patterns = _PATTERNS if _DIGIT.search(text) else _WITHOUT_DIGITS
     found = [
         Fact(kind, match[1], match[0])
-        for kind, pattern in _PATTERNS.items()
+        for kind, pattern in patterns.items()
         for match in pattern.finditer(text)
     ]
     found += [Fact("date", day, words) for day, words in _dates(text)]
@@ -149,9 +152,11 @@ def _joined_digits(text: str) -> str:
 
 def _dates(text: str) -> list[tuple[tuple[int, int], str]]:
     """((month, day), words) of every date in the text."""
+    if not _DIGIT.search(text):
+        return []
     found = [((int(m[1]), int(m[2])), m[0]) for m in _ISO.finditer(text)]
     lower = text.lower()
-    if any(month in lower for month in _MONTHS):  # far cheaper than to search for any month's pattern
+    if any(month in lower for month in _MONTHS):  # cheaper than the patterns that follow
         found += [((_month(m[1]), int(m[2])), m[0]) for m in _MONTH_DAY.finditer(text)]
         found += [((_month(m[2]), int(m[1])), m[0]) for m in _DAY_MONTH.finditer(text)]
     found += [((int(m[1]), int(m[2])), m[0]) for m in _SLASHED.finditer(text)]

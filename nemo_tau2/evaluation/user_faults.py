@@ -138,8 +138,11 @@ def false_facts(row: Row, found: list[Finding], scenario: Scenario | None) -> Fi
         for call in policy_calls(row)
         if call.arguments
     ]
+    acted_on = Known(*(json.dumps(call.arguments, ensure_ascii=False) for call, _ in calls))
     for said, told, before in _spoken(row, scenario):
         for fact in facts(said):
+            if not acted_on.states(fact):
+                continue  # nothing is owed to it, and the rest is dear
             kind = _false(fact, told, before, scenario)
             if kind and _explains(fact, calls, found):
                 quote = f"user: {said[:200]!r}: {fact.kind} {fact.words!r}"
