@@ -5,7 +5,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 COUNTS = {
     "planned": "planned",
@@ -23,10 +23,16 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     overall = report["overall"]
     longest = [k for k in overall["pass_k"] if overall["pass_k"][k]["value"] is not None] or ["1"]
     title = "pass^k in %, 95 % interval over tasks [worst, best case]"
-    table = Table("", *report["domains"], "weighted", "macro", title=title, box=SIMPLE_HEAD)
+    heads = ("", *report["domains"], "weighted", "macro")
+    columns = (Column(head, overflow="fold") for head in heads)
+    table = Table(*columns, title=title, box=SIMPLE_HEAD)
     parts = [*report["domains"].values(), overall]
     for label, name in COUNTS.items():
         table.add_row(label, *(str(part["denominators"][name]) for part in parts), "")
+    means = {"mean reward": "reward_mean", "coverage": "coverage_mean"}
+    for label, name in means.items():
+        if any(part[name] is not None for part in parts):
+            table.add_row(label, *(_share(part[name]) for part in parts), "")
     for k in longest:
         scores = [*(part["pass_k"] for part in parts), overall["macro"]]
         table.add_row(f"pass^{k}", *(_cell(one[k]) if k in one else "-" for one in scores))
@@ -81,6 +87,10 @@ def _cell(one: dict[str, Any]) -> str:
     if one["worst"] != one["best"]:
         text += f"\n\\[{100 * one['worst']:.1f}, {100 * one['best']:.1f}]"
     return text
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _number(value: float | None) -> str:

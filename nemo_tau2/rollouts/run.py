@@ -17,7 +17,7 @@ from rich.table import Table
 from nemo_tau2.errors import UserError
 from nemo_tau2.rollouts.direct import run_direct
 from nemo_tau2.rollouts.plan import Plan
-from nemo_tau2.rollouts.store import RolloutStore, row_key
+from nemo_tau2.rollouts.store import RolloutStore, part_of, row_key
 from nemo_tau2.rollouts.summary import provenance, summarise
 
 
@@ -27,8 +27,8 @@ def run(plan: Plan, output: Path, resume: bool) -> int:
     _same_plan(plan, output, resume)
     store = RolloutStore(output, resume)
     trials: dict[str, Counter[str]] = {}
-    for domain, task_id, _ in map(row_key, rows):
-        trials.setdefault(domain, Counter())[task_id] += 1
+    for row in rows:
+        trials.setdefault(part_of(row), Counter())[row_key(row)[1]] += 1
     _write(output / "planned.json", json.dumps(trials) + "\n")
     console = Console(stderr=True)
     missing = [row for row in rows if row_key(row) not in store.finished]

@@ -87,8 +87,8 @@ def test_any_text_can_be_read_and_knows_itself(text, more):
 def test_hostile_length_is_read_in_time(piece):
     started = time.monotonic()
     known = Known(piece * 200_000)
-    for said in ("June 30", "$123456.5", "555-123-2002", "I'm Ann Lee", "W2378156"):
-        known.allows(facts(said)[0])
+    for value in ("June 30", "$123456.5", "555-123-2002", "I'm Ann Lee", "W2378156"):
+        known.allows(facts(value)[0])
     facts(piece * 200_000)
     assert time.monotonic() - started < 5
 

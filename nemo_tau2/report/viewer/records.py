@@ -9,9 +9,10 @@ from collections import defaultdict
 from typing import Any
 
 from nemo_tau2.evaluation.transcript import Finding, text_of
+from nemo_tau2.outcomes import SUCCESS
+from nemo_tau2.rollouts.store import part_of
 
 Record = dict[str, Any]
-SUCCESS = 1.0 - 1e-6
 
 
 def outcome_of(row: Record) -> str:
@@ -25,7 +26,7 @@ def table_line(row: Record, found: list[Finding], blamed: Finding | None) -> Rec
     """What the table sorts and filters by."""
     gold = (row.get("task") or {}).get("gold_actions")
     return {
-        "domain": row["domain"],
+        "domain": part_of(row),
         "task": str(row["task_id"]),
         "trial": row.get("trial"),
         "reward": row["reward"],
