@@ -59,6 +59,7 @@ def compare(
 
 def _print(result: dict[str, Any]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console()
@@ -78,7 +79,9 @@ def _print(result: dict[str, Any]) -> None:
     if result["moved_most"]:
         table = Table("task", "points", title="moved most", box=None)
         for task in result["moved_most"]:
-            table.add_row(f"{task['domain']} {task['task_id']}", percent(100 * task["difference"]))
+            table.add_row(
+                escape(f"{task['domain']} {task['task_id']}"), percent(100 * task["difference"])
+            )
         console.print(table)
     if runs := result.get("over_runs"):
         names = (
@@ -92,7 +95,7 @@ def _print(result: dict[str, Any]) -> None:
         table = Table("domain", *names, "σ reading", title="over runs", box=None)
         for name, one in runs["domains"].items():
             table.add_row(
-                name,
+                escape(name),
                 f"{one['mean_a']:.1f} ± {one['sd_a']:.1f}",
                 f"{one['mean_b']:.1f} ± {one['sd_b']:.1f}",
                 percent(one["difference"]),

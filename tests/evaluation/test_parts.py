@@ -77,6 +77,15 @@ def test_a_folder_of_run_folders_is_read_as_its_runs(tmp_path, capsys):
         load([tmp_path / "empty"])
 
 
+def test_names_from_rows_are_no_markup_of_the_terminal(tmp_path, capsys):
+    stored = [row("[/b]", 0.0, domain="[/red]x[", stop_reason="[/i]", trial=n) for n in range(20)]
+    side = store(tmp_path / "a", stored)
+    other = store(tmp_path / "b", [one | {"reward": 1.0} for one in stored])
+    assert verb("report", side) == 0
+    assert verb("compare", side, other) in (0, None)
+    assert "[/red]x[ [/b]" in capsys.readouterr().out
+
+
 def test_rows_of_agent_script_environments_are_reported_by_mode(rows, tmp_path, capsys):  # noqa: F811
     assert rollout(rows, tmp_path, "--group-size", 2, "--fault-rate", 0.5) == 0
     report = load([tmp_path]).as_dict()

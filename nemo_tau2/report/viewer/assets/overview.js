@@ -68,7 +68,7 @@ function passK(evaluation, domains) {
 function denominators(evaluation, domains) {
   const keys = ["planned", "finished", "infrastructure_failed", "graded", "tasks_planned", "tasks_graded"];
   const parts = [...domains.map((name) => [name, evaluation.domains[name]]), ["all", evaluation.overall]];
-  return dataTable("Every denominator", ["", ...keys.map(words), "mean reward", "coverage", "mean turns", "mean tokens", "mean seconds"],
+  return dataTable("Every denominator, and means over the graded rollouts", ["", ...keys.map(words), "reward", "coverage", "turns", "tokens", "seconds"],
     parts.map(([name, p]) => [name, ...keys.map((key) => String(p.denominators[key])), fixed(p.reward_mean, 3), fixed(p.coverage_mean, 3), fixed(p.turns, 1), fixed(p.tokens, 0), fixed(p.seconds, 2)]), "numbers");
 }
 
