@@ -29,7 +29,7 @@ def row_files(paths: Iterable[Path]) -> Iterator[Path]:
     """
     seen = set()
     for file in (file for path in paths for file in _files_of(Path(path))):
-        if not file.exists():
+        if not (file.exists() or _planned_only(file)):
             raise UserError(f"{file}: no such file; give a rollout folder or a rollouts.jsonl")
         if file.resolve() in seen:
             raise UserError(f"{file}: given twice; give every run once")
@@ -41,7 +41,19 @@ def _files_of(path: Path) -> list[Path]:
     own = path / "rollouts.jsonl"
     if not path.is_dir():
         return [path]
-    return [own] if own.exists() else sorted(path.glob("*/rollouts.jsonl")) or [own]
+    if own.exists():
+        return [own]
+    runs = {
+        file.parent
+        for name in ("rollouts.jsonl", "planned.json")
+        for file in path.glob(f"*/{name}")
+    }
+    return [run / own.name for run in sorted(runs)] or [own]
+
+
+def _planned_only(file: Path) -> bool:
+    """Whether the file is of a run that was interrupted before its first row."""
+    return file.name == "rollouts.jsonl" and file.with_name("planned.json").exists()
 
 
 def beside(rows: Path, name: str) -> Path:

@@ -86,10 +86,10 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def _cell(one: dict[str, Any]) -> str:
-    if one["value"] is None:
-        return "-"
-    text = f"{100 * one['value']:.1f}\n{100 * one['low']:.1f}-{100 * one['high']:.1f}"
-    if one["worst"] != one["best"]:
+    text = "-"
+    if one["value"] is not None:
+        text = f"{100 * one['value']:.1f}\n{100 * one['low']:.1f}-{100 * one['high']:.1f}"
+    if one["worst"] is not None and one["worst"] != one["best"]:
         text += f"\n\\[{100 * one['worst']:.1f}, {100 * one['best']:.1f}]"
     return text
 

@@ -77,6 +77,27 @@ def test_a_folder_of_run_folders_is_read_as_its_runs(tmp_path, capsys):
         load([tmp_path / "empty"])
 
 
+def test_a_domain_that_was_planned_and_never_reached_is_counted(tmp_path, capsys):
+    store(tmp_path / "airline", [row("1", 1.0, domain="airline")])
+    (tmp_path / "retail").mkdir()
+    (tmp_path / "retail" / "planned.json").write_text('{"retail": {"1": 1, "2": 1}}')
+    report = load([tmp_path]).as_dict()
+    assert report["domains"]["retail"]["denominators"]["planned"] == 2
+    overall = report["overall"]
+    assert overall["denominators"] == {
+        "planned": 3, "finished": 1, "infrastructure_failed": 0, "graded": 1,
+        "tasks_planned": 3, "tasks_graded": 1,
+    }  # fmt: skip
+    weighted, macro = overall["pass_k"]["1"], overall["macro"]["1"]
+    assert (weighted["worst"], weighted["best"]) == (pytest.approx(1 / 3), 1.0)
+    assert (macro["worst"], macro["best"]) == (0.5, 1.0)
+    assert any("retail: 2 of 2 planned trials were not graded" in w for w in report["warnings"])
+    assert verb("report", tmp_path, "--html", tmp_path / "page.html") == 0
+    assert "[0.0, 100.0]" in capsys.readouterr().out
+    with pytest.raises(UserError, match="no such file"):
+        load([tmp_path / "retail" / "typo.jsonl"])
+
+
 def test_names_from_rows_are_no_markup_of_the_terminal(tmp_path, capsys):
     stored = [row("[/b]", 0.0, domain="[/red]x[", stop_reason="[/i]", trial=n) for n in range(20)]
     side = store(tmp_path / "a", stored)
