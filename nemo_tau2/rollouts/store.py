@@ -96,16 +96,16 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     if not path.exists():
         return
-    with path.open(encoding="utf-8", errors="surrogatepass") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = json.loads(line.decode("utf-8", "surrogatepass"))
                 domain, task_id, _ = row_key(row)
                 if not (isinstance(domain, str) and isinstance(task_id, str)):
                     raise TypeError("names are texts")
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 raise UserError(
                     f"{path}, line {number}: not a rollout row; remove the line"
                 ) from None

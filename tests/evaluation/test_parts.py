@@ -77,6 +77,25 @@ def test_a_folder_of_run_folders_is_read_as_its_runs(tmp_path, capsys):
         load([tmp_path / "empty"])
 
 
+@pytest.mark.parametrize("torn", ["é".encode()[:1], b"\xff\xfe{", b"[" * 100_000, b"{", b"7"])
+def test_a_torn_or_foreign_line_is_named(tmp_path, torn):
+    file = store(tmp_path, [row("a", 1.0)]) / "rollouts.jsonl"
+    file.write_bytes(file.read_bytes() + torn)
+    with pytest.raises(UserError, match="line 2: not a rollout row"):
+        load([tmp_path])
+
+
+def test_a_comparison_says_what_was_not_graded(tmp_path, capsys):
+    lost = row("b", 0.0, mask_sample=True, stop_reason="world_failed")
+    a = store(tmp_path / "a", [row("a", 1.0), lost])
+    b = store(tmp_path / "b", [row("a", 1.0), row("b", 1.0)])
+    verb("compare", a, b, "--json")
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert warning.startswith("A: Desk: 1 of 2 planned trials were not graded")
+    verb("compare", a, b)
+    assert "warning: A: Desk" in capsys.readouterr().out
+
+
 def test_a_domain_that_was_planned_and_never_reached_is_counted(tmp_path, capsys):
     store(tmp_path / "airline", [row("1", 1.0, domain="airline")])
     (tmp_path / "retail").mkdir()
