@@ -23,7 +23,7 @@ class Complete(Protocol):
     async def __call__(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None
     ) -> dict[str, Any]:
-        """Raises ChatFailed when no answer can be had."""
+        """Raises ChatFailed when no answer can be had. The answer may have `usage`: its tokens."""
 
 
 class ChatFailed(Exception):
@@ -118,7 +118,17 @@ class LiteLLMChat:
             }
             for c in message.tool_calls or []
         ]
-        return {"role": "assistant", "content": message.content, "tool_calls": calls or None}
+        answer = {"role": "assistant", "content": message.content, "tool_calls": calls or None}
+        return answer | _usage(response)
+
+
+def _usage(response: Any) -> dict[str, dict[str, int]]:
+    """{"usage": tokens as the Responses API names them}; nothing where the endpoint does not say."""
+    said = getattr(response, "usage", None)
+    if said is None or not said.total_tokens:
+        return {}
+    names = {"input_tokens": said.prompt_tokens, "output_tokens": said.completion_tokens}
+    return {"usage": names | {"total_tokens": said.total_tokens}}
 
 
 def _short(error: BaseException) -> str:

@@ -37,6 +37,10 @@ class StopReason(StrEnum):
         return self.value.endswith("_failed")
 
 
+SUCCESS = 1.0 - 1e-6
+"""A reward from here on is a success."""
+
+
 class InfrastructureFailure(Exception):
     """Something other than the policy broke; `reason` says what, the message says how."""
 

@@ -1,9 +1,12 @@
 """`nemo-tau2 compare`: two checkpoints on the same tasks, one run or several a side."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, validators
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def compare(
@@ -44,13 +47,21 @@ def compare(
             "give two runs (`compare A B`) or two sides (`compare A1 A2 --against B1 B2`)"
         )
     try:
-        result: dict[str, Any] = paired(load(runs), load(against), k)
+        sides = {"A": load(runs), "B": load(against)}
+        result: dict[str, Any] = paired(*sides.values(), k)
         if len(runs) > 1 and len(against) > 1:
             result["over_runs"] = over_runs(
                 [load([run]) for run in runs], [load([run]) for run in against], k
             )
     except ValueError as error:
         raise UserError(f"{error}; give runs of the same tasks, or a smaller --k") from None
+    several = len(runs) > 1 or len(against) > 1  # then the same trial of a task in each is no news
+    result["warnings"] = [
+        f"{name}: {line}"
+        for name, side in sides.items()
+        for line in side.as_dict()["warnings"]
+        if not (several and line in side.warnings)
+    ]
     if json:
         print(json_module.dumps(result, indent=2, ensure_ascii=False))
     else:
@@ -59,6 +70,7 @@ def compare(
 
 def _print(result: dict[str, Any]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console()
@@ -78,28 +90,32 @@ def _print(result: dict[str, Any]) -> None:
     if result["moved_most"]:
         table = Table("task", "points", title="moved most", box=None)
         for task in result["moved_most"]:
-            table.add_row(f"{task['domain']} {task['task_id']}", percent(100 * task["difference"]))
-        console.print(table)
-    if runs := result.get("over_runs"):
-        names = (
-            "A mean ± sd",
-            "B mean ± sd",
-            "difference",
-            "combined σ",
-            "difference / σ",
-            "95 % interval",
-        )
-        table = Table("domain", *names, "σ reading", title="over runs", box=None)
-        for name, one in runs["domains"].items():
             table.add_row(
-                name,
-                f"{one['mean_a']:.1f} ± {one['sd_a']:.1f}",
-                f"{one['mean_b']:.1f} ± {one['sd_b']:.1f}",
-                percent(one["difference"]),
-                f"{one['sigma_combined']:.1f}",
-                f"{one['significance']:.1f}",
-                f"{percent(one['low'])} to {percent(one['high'])}",
-                one["interpretation"],
+                escape(f"{task['domain']} {task['task_id']}"), percent(100 * task["difference"])
             )
         console.print(table)
-        console.print(runs["why_they_differ"], highlight=False)
+    if runs := result.get("over_runs"):
+        _print_runs(runs, console)
+    for line in result["warnings"]:
+        console.print(f"warning: {escape(line)}", style="yellow")
+
+
+def _print_runs(runs: dict[str, Any], console: "Console") -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    percent = "{:+.1f}".format
+    table = Table("", *map(escape, runs["domains"]), title="over runs", box=None)
+    for label, show in (
+        ("A mean ± sd", lambda one: f"{one['mean_a']:.1f} ± {one['sd_a']:.1f}"),
+        ("B mean ± sd", lambda one: f"{one['mean_b']:.1f} ± {one['sd_b']:.1f}"),
+        ("difference", lambda one: percent(one["difference"])),
+        ("combined σ", lambda one: f"{one['sigma_combined']:.1f}"),
+        ("difference / σ", lambda one: f"{one['significance']:.1f}"),
+        ("σ reading", lambda one: one["interpretation"].split(":")[0]),
+        ("95 % interval", lambda one: f"{percent(one['low'])} to {percent(one['high'])}"),
+    ):
+        table.add_row(label, *map(show, runs["domains"].values()))
+    console.print(table)
+    console.print(runs["guide"], highlight=False)
+    console.print(runs["why_they_differ"], highlight=False)

@@ -81,7 +81,7 @@ def evaluate(
     from nemo_tau2.cli.report import report
     from nemo_tau2.errors import UserError
     from nemo_tau2.rollouts.plan import RolloutPlan
-    from nemo_tau2.rollouts.run import run
+    from nemo_tau2.rollouts.run import run, write_planned
     from nemo_tau2.tau2.domains import DOMAINS
 
     names = [name.strip() for name in domains.split(",")]
@@ -109,6 +109,10 @@ def evaluate(
         )
         for name in names
     ]
+    for name, plan in zip(names, plans, strict=True):
+        # Reports count the domains that an interrupted run never reaches.
+        if not (output / name / "planned.json").exists():
+            write_planned(plan.rows()[0], output / name)
     for name, plan in zip(names, plans, strict=True):
         folder = output / name
         # A domain that an interrupted run never reached has nothing to resume.

@@ -4,6 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,19 +17,24 @@ from nemo_tau2.evaluation.pass_k import CONVENTION, TaskTrials, bounds, values
 from nemo_tau2.evaluation.stored import Judgement, Stored, row_files
 from nemo_tau2.evaluation.tasks import noted
 from nemo_tau2.evaluation.transcript import Finding, Row
-from nemo_tau2.rollouts.store import RowKey, read_rows, row_key
+from nemo_tau2.outcomes import SUCCESS
+from nemo_tau2.rollouts.store import RowKey, part_of, read_rows, row_key
 
 TaskKey = tuple[str, str]
-"""(domain, task id)."""
+"""(domain, with the mode where it has several; task id)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is kept of one row. A success has no `blame`, unless doing nothing would have passed."""
+    """What is kept of one row. A success has no `blame`, unless doing nothing would have passed.
+
+    `coverage` is the share of the customer's questions that were resolved, where there are any.
+    """
 
     domain: str
     task_id: str
     trial: int
+    reward: float
     success: bool
     masked: bool
     stop_reason: str
@@ -36,6 +42,7 @@ class Outcome:
     tokens: int | None
     seconds: float | None
     gold_actions: int | None
+    coverage: float | None = None
     patterns: tuple[Finding, ...] = ()
     blame: Finding | None = None
 
@@ -43,20 +50,26 @@ class Outcome:
     def of(cls, row: dict[str, Any], judge: Callable[[Row], Judgement] = findings) -> "Outcome":
         """Reads one stored row; `judge` finds its patterns and whom it is owed to."""
         usage = (row.get("response") or {}).get("usage") or {}
-        domain, task_id, trial = row_key(row)
+        _, task_id, trial = row_key(row)
+        info = row.get("reward_info") or {}
+        reward = 0.0 if row["mask_sample"] else float(row["reward"])
+        if not isfinite(reward):
+            raise ValueError(f"a reward of {reward}")
         gold = (noted(row).get("task") or {}).get("gold_actions")
         found, blamed = judge(row)
         return cls(
-            domain=domain,
+            domain=part_of(row),
             task_id=task_id,
             trial=trial,
-            success=not row["mask_sample"] and row["reward"] >= 1.0 - 1e-6,
+            reward=reward,
+            success=not row["mask_sample"] and reward >= SUCCESS,
             masked=bool(row["mask_sample"]),
             stop_reason=row["stop_reason"],
             turns=row.get("num_turns") or 0,
             tokens=usage.get("total_tokens"),
             seconds=row.get("seconds"),
             gold_actions=None if gold is None else len(gold),
+            coverage=info.get("coverage") if info.get("verdicts") else None,
             patterns=tuple(found),
             blame=blamed,
         )
@@ -120,6 +133,8 @@ class Evaluation:
             ),
             "blame_by_rule": by_rule(outcomes),
             "difficulty": _difficulty(graded),
+            "reward_mean": _mean(o.reward for o in graded),
+            "coverage_mean": _mean(o.coverage for o in graded if o.coverage is not None),
             "turns": _mean(o.turns for o in graded),
             "tokens": _mean(o.tokens for o in graded if o.tokens is not None),
             "seconds": _mean(o.seconds for o in graded if o.seconds is not None),

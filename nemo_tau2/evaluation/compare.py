@@ -9,7 +9,7 @@ import numpy as np
 from nemo_tau2.evaluation.aggregate import Evaluation
 from nemo_tau2.evaluation.intervals import interval
 from nemo_tau2.evaluation.pass_k import task_pass_k
-from nemo_tau2.evaluation.runs import WHY_THEY_DIFFER, compare_runs
+from nemo_tau2.evaluation.runs import GUIDE, WHY_THEY_DIFFER, compare_runs
 
 MOVED = 10
 """Tasks listed as having moved most."""
@@ -64,6 +64,7 @@ def over_runs(a: Sequence[Evaluation], b: Sequence[Evaluation], k: int = 1) -> d
         compared["macro mean"] = compare_runs(*means)
     return {
         "domains": {name: one.as_dict() for name, one in compared.items()},
+        "guide": GUIDE,
         "why_they_differ": WHY_THEY_DIFFER,
     }
 

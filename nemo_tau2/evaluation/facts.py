@@ -41,6 +41,8 @@ _SIMPLE = {
     "address": rf"\b(\d{{1,5}} [A-Z][a-z]{{1,30}}(?: [A-Z][a-z]{{1,30}})?) (?:{_STREET})\b",
 }
 _PATTERNS = {kind: re.compile(pattern) for kind, pattern in _SIMPLE.items()}
+_WITHOUT_DIGITS = {kind: _PATTERNS[kind] for kind in ("email", "name")}
+_DIGIT = re.compile(r"\d")
 _ISO = re.compile(r"\b(?:19|20)\d\d-(\d\d)-(\d\d)\b")
 _MONTH_DAY = re.compile(rf"\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)", re.IGNORECASE)
 _DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH}\b", re.IGNORECASE)
@@ -62,9 +64,10 @@ class Fact:
 def facts(text: str) -> list[Fact]:
     """The identifying values a text states, each once."""
     text = text[:MAX_TEXT]
+    patterns = _PATTERNS if _DIGIT.search(text) else _WITHOUT_DIGITS
     found = [
         Fact(kind, match[1], match[0])
-        for kind, pattern in _PATTERNS.items()
+        for kind, pattern in patterns.items()
         for match in pattern.finditer(text)
     ]
     found += [Fact("date", day, words) for day, words in _dates(text)]
@@ -73,51 +76,63 @@ def facts(text: str) -> list[Fact]:
 
 
 class Known:
-    """What can be known from some texts; `add` makes it know more."""
+    """What can be known from some texts; `add` makes it know more.
+
+    A text is only searched for what is asked about: most values are never asked about.
+    """
 
     def __init__(self, *texts: str):
         self._texts: list[str] = []
-        self._digits: list[str] = []
+        self._lower: list[str] = []
         self._dates: set[tuple[int, int]] = set()
+        self._dates_read = 0
         self._numbers: set[float] = set()
-        self._relative = False
+        self._numbers_read = 0
         for text in texts:
             self.add(text)
 
     def add(self, text: str) -> None:
         text = text[:MAX_TEXT]
-        lower = text.lower()
-        self._texts.append(lower)
-        self._digits.append(re.sub(r"(?<=\d)[-. ()]+(?=\d)|\((?=\d)", "", lower))
-        self._dates |= {day for day, _ in _dates(text)}
-        self._numbers |= {_number(match[1]) for match in _NUMBER.finditer(text)}
-        self._relative |= bool(_RELATIVE.search(lower))
+        self._texts.append(text)
+        self._lower.append(text.lower())
 
     def states(self, fact: Fact) -> bool:
         """Whether the texts hold the value itself."""
         if fact.kind == "date":
-            return fact.value in self._dates
+            return fact.value in self._known_dates()
         if fact.kind == "amount":
-            return fact.value in self._numbers
+            return fact.value in self._known_numbers()
         if fact.kind == "phone":
             digits = re.sub(r"\D", "", fact.value)
-            return any(digits in text for text in self._digits)
+            return any(digits in _joined_digits(text) for text in self._lower)
         if fact.kind == "name":
             words = fact.value.lower().split()
-            return all(any(word in text for text in self._texts) for word in words)
-        return any(fact.value.lower() in text for text in self._texts)
+            return all(any(word in text for text in self._lower) for word in words)
+        return any(fact.value.lower() in text for text in self._lower)
 
     def allows(self, fact: Fact) -> bool:
         """Whether the value is there or could have been worked out from what is there."""
         if self.states(fact):
             return True
-        if fact.kind == "date" and self._relative:
-            return any(_apart(fact.value, day) <= NEAR_DAYS for day in self._dates)
+        if fact.kind == "date" and any(map(_RELATIVE.search, self._lower)):
+            return any(_apart(fact.value, day) <= NEAR_DAYS for day in self._known_dates())
         return fact.kind == "amount" and self._is_sum(fact.value)
+
+    def _known_dates(self) -> set[tuple[int, int]]:
+        for text in self._texts[self._dates_read :]:
+            self._dates |= {day for day, _ in _dates(text)}
+        self._dates_read = len(self._texts)
+        return self._dates
+
+    def _known_numbers(self) -> set[float]:
+        for text in self._texts[self._numbers_read :]:
+            self._numbers |= {_number(match[1]) for match in _NUMBER.finditer(text)}
+        self._numbers_read = len(self._texts)
+        return self._numbers
 
     def _is_sum(self, amount: float) -> bool:
         """A sum, a difference or a small multiple of known numbers."""
-        numbers = list(islice(sorted(self._numbers), MAX_NUMBERS))
+        numbers = list(islice(sorted(self._known_numbers()), MAX_NUMBERS))
         cents = {round(100 * number) for number in numbers}
         wanted = round(100 * amount)
 
@@ -130,11 +145,20 @@ class Known:
         )
 
 
+def _joined_digits(text: str) -> str:
+    """The text with what stands between the digits of a phone number taken out."""
+    return re.sub(r"(?<=\d)[-. ()]+(?=\d)|\((?=\d)", "", text)
+
+
 def _dates(text: str) -> list[tuple[tuple[int, int], str]]:
     """((month, day), words) of every date in the text."""
+    if not _DIGIT.search(text):
+        return []
     found = [((int(m[1]), int(m[2])), m[0]) for m in _ISO.finditer(text)]
-    found += [((_month(m[1]), int(m[2])), m[0]) for m in _MONTH_DAY.finditer(text)]
-    found += [((_month(m[2]), int(m[1])), m[0]) for m in _DAY_MONTH.finditer(text)]
+    lower = text.lower()
+    if any(month in lower for month in _MONTHS):  # cheaper than the patterns that follow
+        found += [((_month(m[1]), int(m[2])), m[0]) for m in _MONTH_DAY.finditer(text)]
+        found += [((_month(m[2]), int(m[1])), m[0]) for m in _DAY_MONTH.finditer(text)]
     found += [((int(m[1]), int(m[2])), m[0]) for m in _SLASHED.finditer(text)]
     return [(day, words) for day, words in found if 1 <= day[0] <= 12 and 1 <= day[1] <= 31]
 

@@ -17,6 +17,8 @@ WHY_THEY_DIFFER = (
     "the interval is for the difference of the means, whose spread falls with the number of runs"
 )
 
+GUIDE = "significance, as the blog reads it: above 3 very high, above 2 high, 1 to 2 moderate, below 1 low"
+
 
 @dataclass(frozen=True, slots=True)
 class RunsComparison:

@@ -23,19 +23,37 @@ Judgement = tuple[list[Finding], Finding | None]
 
 
 def row_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files of rows of run folders or of `rollouts.jsonl` files.
+    """The files of rows of run folders, of folders of those (as `eval` makes them) or of JSONL files.
 
     Raises UserError for a file that is not there or is given twice.
     """
     seen = set()
-    for path in map(Path, paths):
-        file = path / "rollouts.jsonl" if path.is_dir() else path
-        if not file.exists():
+    for file in (file for path in paths for file in _files_of(Path(path))):
+        if not (file.exists() or _planned_only(file)):
             raise UserError(f"{file}: no such file; give a rollout folder or a rollouts.jsonl")
         if file.resolve() in seen:
             raise UserError(f"{file}: given twice; give every run once")
         seen.add(file.resolve())
         yield file
+
+
+def _files_of(path: Path) -> list[Path]:
+    own = path / "rollouts.jsonl"
+    if not path.is_dir():
+        return [path]
+    if own.exists():
+        return [own]
+    runs = {
+        file.parent
+        for name in ("rollouts.jsonl", "planned.json")
+        for file in path.glob(f"*/{name}")
+    }
+    return [run / own.name for run in sorted(runs)] or [own]
+
+
+def _planned_only(file: Path) -> bool:
+    """Whether the file is of a run that was interrupted before its first row."""
+    return file.name == "rollouts.jsonl" and file.with_name("planned.json").exists()
 
 
 def beside(rows: Path, name: str) -> Path:

@@ -7,10 +7,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from nemo_tau2.outcomes import SUCCESS
+
 Row = dict[str, Any]
 
-SUCCESS = 1.0 - 1e-6
-"""A reward from here on is a success."""
 RULE, DEFAULT, JUDGE, OWN = "rule", "default", "judge", "row"
 """Who made a finding: a rule, nobody (counted as the policy's), a judge model, the environment itself."""
 

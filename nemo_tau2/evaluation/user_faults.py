@@ -133,9 +133,16 @@ def false_facts(row: Row, found: list[Finding], scenario: Scenario | None) -> Fi
     """
     if scenario is None or not scenario.complete:
         return None
-    calls = policy_calls(row)
+    calls = [
+        (call, Known(json.dumps(call.arguments, ensure_ascii=False)))
+        for call in policy_calls(row)
+        if call.arguments
+    ]
+    acted_on = Known(*(json.dumps(call.arguments, ensure_ascii=False) for call, _ in calls))
     for said, told, before in _spoken(row, scenario):
         for fact in facts(said):
+            if not acted_on.states(fact):
+                continue  # nothing is owed to it, and the rest is dear
             kind = _false(fact, told, before, scenario)
             if kind and _explains(fact, calls, found):
                 quote = f"user: {said[:200]!r}: {fact.kind} {fact.words!r}"
@@ -196,9 +203,12 @@ def _against(fact: Fact, kind: str, scenario: Scenario) -> str:
     return f"but the task says {_forgotten(fact.kind, scenario)!r}"
 
 
-def _explains(fact: Fact, calls: list[PolicyCall], found: list[Finding]) -> bool:
-    """Whether the policy acted on the value and everything it did wrong is about such a call."""
-    acted = {call.number: call for call in calls if _holds(call, fact)}
+def _explains(fact: Fact, calls: list[tuple[PolicyCall, Known]], found: list[Finding]) -> bool:
+    """Whether the policy acted on the value and everything it did wrong is about such a call.
+
+    `calls` are those with arguments, each with what its arguments hold.
+    """
+    acted = {call.number: call for call, arguments in calls if arguments.states(fact)}
     if not acted:
         return False
     lost = any(call.tier == "error" for call in acted.values())
@@ -208,10 +218,3 @@ def _explains(fact: Fact, calls: list[PolicyCall], found: list[Finding]) -> bool
         or (f.kind == "premature_transfer" and lost)
         for f in found
     )
-
-
-def _holds(call: PolicyCall, fact: Fact) -> bool:
-    """Whether the call's arguments have the value."""
-    if not call.arguments:
-        return False
-    return Known(json.dumps(call.arguments, ensure_ascii=False)).states(fact)

@@ -5,6 +5,7 @@ scripted one or any chat completion.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Protocol
 
@@ -62,6 +63,7 @@ async def play_episode(
     """
     params = row["responses_create_params"]
     turn_ends: list[int] = []
+    usage: Counter[str] = Counter()
     imposed = failure = None
     seen = await episode.seed()
     output: list[Item] = list(seen.items)
@@ -81,6 +83,7 @@ async def play_episode(
         except ChatFailed as error:
             imposed, failure = StopReason.POLICY_ENDPOINT_FAILED, str(error)
             break
+        usage.update(answer.get("usage") or {})
         items = output_items(answer)
         output += items
         if not getattr(seen, "reward_only", False):
@@ -93,5 +96,6 @@ async def play_episode(
     verdict = await episode.verify(imposed and imposed.value)
     if failure and not verdict.get("failure"):
         verdict["failure"] = {"kind": imposed.value, "message": failure}
-    played = {"turn_output_indices": turn_ends, "response": {"output": output}}
+    response = {"output": output} | ({"usage": dict(usage)} if usage else {})
+    played = {"turn_output_indices": turn_ends, "response": response}
     return row | verdict | changes.as_field() | played

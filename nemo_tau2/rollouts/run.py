@@ -17,7 +17,7 @@ from rich.table import Table
 from nemo_tau2.errors import UserError
 from nemo_tau2.rollouts.direct import run_direct
 from nemo_tau2.rollouts.plan import Plan
-from nemo_tau2.rollouts.store import RolloutStore, row_key
+from nemo_tau2.rollouts.store import RolloutStore, part_of, row_key
 from nemo_tau2.rollouts.summary import provenance, summarise
 
 
@@ -26,10 +26,7 @@ def run(plan: Plan, output: Path, resume: bool) -> int:
     rows, hashes = plan.rows()
     _same_plan(plan, output, resume)
     store = RolloutStore(output, resume)
-    trials: dict[str, Counter[str]] = {}
-    for domain, task_id, _ in map(row_key, rows):
-        trials.setdefault(domain, Counter())[task_id] += 1
-    _write(output / "planned.json", json.dumps(trials) + "\n")
+    write_planned(rows, output)
     console = Console(stderr=True)
     missing = [row for row in rows if row_key(row) not in store.finished]
     started = time.monotonic()
@@ -52,6 +49,14 @@ def run(plan: Plan, output: Path, resume: bool) -> int:
         console.print("interrupted: finished rows are kept, run again with --resume")
         return 130
     return 0
+
+
+def write_planned(rows: list[dict[str, Any]], output: Path) -> None:
+    """Writes `planned.json`: the trials of each task, so that a report knows of those never played."""
+    trials: dict[str, Counter[str]] = {}
+    for row in rows:
+        trials.setdefault(part_of(row), Counter())[row_key(row)[1]] += 1
+    _write(output / "planned.json", json.dumps(trials) + "\n")
 
 
 def print_summary(summary: dict[str, Any], console: Console) -> None:

@@ -22,6 +22,16 @@ def row_key(row: dict[str, Any]) -> RowKey:
     return (source["domain"], source["task_id"], int(source["trial"]))
 
 
+def part_of(row: dict[str, Any]) -> str:
+    """What a row, stored or planned, is reported under: its domain, and its mode where there are several.
+
+    Modes of one Agent Script environment have different tasks and mean different things by success.
+    """
+    metadata = row.get("verifier_metadata")
+    mode = metadata.get("mode") if isinstance(metadata, dict) else None
+    return f"{row_key(row)[0]} {mode}" if mode else row_key(row)[0]
+
+
 class RolloutStore:
     """Args:
     directory: where `rollouts.jsonl` is; made if absent.
@@ -86,14 +96,16 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     if not path.exists():
         return
-    with path.open(encoding="utf-8", errors="surrogatepass") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-                row_key(row)
-            except (ValueError, KeyError, TypeError):
+                row = json.loads(line.decode("utf-8", "surrogatepass"))
+                domain, task_id, _ = row_key(row)
+                if not (isinstance(domain, str) and isinstance(task_id, str)):
+                    raise TypeError("names are texts")
+            except (ValueError, KeyError, TypeError, RecursionError):
                 raise UserError(
                     f"{path}, line {number}: not a rollout row; remove the line"
                 ) from None

@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
-SUMMED = ("domain", "task_id", "reward", "mask_sample", "seconds", "turn_tiers", "stop_reason")
+from nemo_tau2.outcomes import SUCCESS
+from nemo_tau2.rollouts.store import part_of
+
+SUMMED = ("task_id", "reward", "mask_sample", "seconds", "turn_tiers", "stop_reason")
 """What a summary needs of a row."""
 
 
@@ -14,10 +17,10 @@ def summarise(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
     Returns: `episodes`, `graded`, `masked`, `reward_mean` and `pass^1` (None where nothing was graded),
     `seconds_per_episode` (from seed to the last turn), `turn_tiers`, `stop_reasons`, and `by_domain`, the
-    same per domain.
+    same per domain (per mode where a domain has several).
     """
     rows = [
-        {key: row[key] for key in SUMMED if key in row} for row in rows
+        {key: row[key] for key in SUMMED if key in row} | {"domain": part_of(row)} for row in rows
     ]  # trajectories are large
     domains = sorted({row["domain"] for row in rows})
     return _one(rows) | {
@@ -57,7 +60,7 @@ def _pass_1(graded: list[dict[str, Any]]) -> float | None:
     """Mean over tasks of the share of successful trials."""
     tasks: dict[tuple[str, str], list[bool]] = {}
     for row in graded:
-        tasks.setdefault((row["domain"], row["task_id"]), []).append(row["reward"] >= 1.0)
+        tasks.setdefault((row["domain"], row["task_id"]), []).append(row["reward"] >= SUCCESS)
     if not tasks:
         return None
     return sum(sum(wins) / len(wins) for wins in tasks.values()) / len(tasks)

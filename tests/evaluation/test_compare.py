@@ -86,6 +86,15 @@ def test_the_verb_takes_several_runs_a_side(tmp_path, capsys):
     )
 
 
+def test_the_table_over_runs_fits_a_terminal_and_has_its_guide(tmp_path, capsys):
+    a = [store(tmp_path / f"a{i}", {"0": [i, 0], "1": [1, 0]}) for i in (0, 1)]
+    b = [store(tmp_path / f"b{i}", {"0": [1, 1], "1": [1, i]}) for i in (0, 1)]
+    assert run("compare", *a, "--against", *b) == 0
+    shown = capsys.readouterr().out
+    assert "37.5 ± 17.7" in shown and "above 2 high" in shown and "…" not in shown
+    assert "warning" not in shown
+
+
 def test_one_run_is_refused_in_one_line(sides, capsys):
     assert run("compare", sides[0]) == 2
     assert "give two runs" in capsys.readouterr().err

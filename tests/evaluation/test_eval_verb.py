@@ -74,6 +74,40 @@ def test_resume_goes_on_with_the_next_domain(tmp_path):
     assert (tmp_path / "retail" / "rollouts.jsonl").exists()
 
 
+def test_every_domain_is_planned_before_the_first_is_played(tmp_path, monkeypatch):
+    monkeypatch.setattr("nemo_tau2.rollouts.run.run", lambda *_: 130)
+    assert evaluate(tmp_path, "--domains", "airline,retail", "--limit", 2, "--trials", 3) == 130
+    planned = [
+        json.loads((tmp_path / d / "planned.json").read_text()) for d in ("airline", "retail")
+    ]
+    assert planned == [{"airline": {"0": 3, "1": 3}}, {"retail": {"0": 3, "1": 3}}]
+
+
+def test_tokens_are_counted_where_the_endpoint_says_them(tmp_path):
+    message = {"role": "assistant", "content": "Goodbye."}
+    said = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "usage": said,
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}  # fmt: skip
+    flags = ["--domains", "airline", "--limit", 1, "--trials", 1, "--max-turns", 2]
+    with chat_endpoint((200, body)) as (url, _), chat_endpoint("Go on.") as (user, _):
+        flags += [
+            "--policy-url",
+            url,
+            "--policy-model",
+            "p",
+            "--user-url",
+            user,
+            "--user-model",
+            "u",
+        ]
+        assert evaluate(tmp_path, *flags) == 0
+    row = json.loads((tmp_path / "airline" / "rollouts.jsonl").read_text())
+    turns = row["num_turns"]
+    assert row["response"]["usage"] == {
+        "input_tokens": 10 * turns, "output_tokens": 5 * turns, "total_tokens": 15 * turns,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "flags", [["--domains", "bank"], ["--split", "dev"], ["--policy-url", "http://x/v1"]]
 )

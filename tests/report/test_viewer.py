@@ -42,6 +42,33 @@ def test_tool_changes_are_shown_as_what_came_and_went(tmp_path):
     assert found["r1"]["tool_changes"] == []
 
 
+def test_a_greeting_of_the_environment_is_no_turn_of_the_policy():
+    items = [
+        said("assistant", "Hi! How can I help?"),
+        said("user", "hello"),
+        said("assistant", "Yes?"),
+        *call("a", "{}", "A"),
+        said("assistant", "bye"),
+    ]
+    shown = dialogue(items, {"turn_output_indices": [3, 5], "call_tiers": [["error"], []]})
+    assert [(i["kind"], i.get("turn")) for i in shown] == [
+        ("message", None), ("message", None), ("message", 0), ("call", 0), ("message", 1),
+    ]  # fmt: skip
+
+
+def test_a_customers_questions_are_shown_with_their_verdicts(tmp_path):
+    asked = [{"number": 1, "text": "When?"}, {"number": 2, "text": "Where?"}]
+    info = {"coverage": 0.5, "verdicts": {"1": True, "2": True}, "resolved": [1]}
+    found, _ = build(
+        tmp_path, row(reward_info=info, verifier_metadata={"questions": asked}), row(trial=1)
+    )
+    assert [(q["number"], q["judged"], q["resolved"]) for q in found["r0"]["questions"]] == [
+        (1, True, True),
+        (2, True, False),
+    ]
+    assert found["r1"]["questions"] == []
+
+
 def test_each_rollout_is_its_own_block_and_prompts_are_shared(tmp_path):
     found, _ = build(tmp_path, row(trial=0), row(trial=1, reward=0.0), row(task="2"))
     assert sorted(found) == ["c0", "g0", "g1", "index", "r0", "r1", "r2"]

@@ -159,6 +159,14 @@ def test_a_rollout_shows_where_its_tools_changed(visit):
     assert "undecided, counted as policy" in find(browser, "main").text
 
 
+def test_no_two_series_of_a_chart_look_the_same(visit):
+    browser = visit("#overview")
+    script = """return [...document.querySelectorAll('.legend svg.swatch')].map(
+        e => e.getAttribute('class') + e.firstElementChild.outerHTML)"""
+    looks = browser.execute_script(script)
+    assert len(looks) == len(set(looks)) >= 5
+
+
 VIEWS = ["", "#rollouts", "#rollout/1", "#rollout/2", "#rollout/4", "#rollout/5"]
 
 

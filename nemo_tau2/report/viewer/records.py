@@ -4,14 +4,14 @@ Rows are other people's text. Nothing here is escaped: the page only ever sets i
 """
 
 import json
-from bisect import bisect_left
 from collections import defaultdict
 from typing import Any
 
-from nemo_tau2.evaluation.transcript import Finding, own_start, text_of
+from nemo_tau2.evaluation.transcript import Finding, text_of
+from nemo_tau2.outcomes import SUCCESS
+from nemo_tau2.rollouts.store import part_of
 
 Record = dict[str, Any]
-SUCCESS = 1.0 - 1e-6
 
 
 def outcome_of(row: Record) -> str:
@@ -25,7 +25,7 @@ def table_line(row: Record, found: list[Finding], blamed: Finding | None) -> Rec
     """What the table sorts and filters by."""
     gold = (row.get("task") or {}).get("gold_actions")
     return {
-        "domain": row["domain"],
+        "domain": part_of(row),
         "task": str(row["task_id"]),
         "trial": row.get("trial"),
         "reward": row["reward"],
@@ -48,6 +48,7 @@ def rollout_view(row: Record, found: list[Finding], blamed: Finding | None) -> R
     return {
         "dialogue": dialogue(opening, {}) + dialogue(_items(_output(row)), row),
         "reward_info": row.get("reward_info") or {},
+        "questions": _questions(row),
         "user_calls": row.get("user_calls") or [],
         "gold_actions": (row.get("task") or {}).get("gold_actions"),
         "failure": row.get("failure"),
@@ -90,15 +91,13 @@ def dialogue(items: list[Record], row: Record) -> list[Record]:
     Items of the policy carry `turn`: the number of the generation they belong to. Those of a prefix
     are nobody's and carry none.
     """
-    ends = row.get("turn_output_indices") or []
-    first = own_start(items, ends)
+    turns = _turns(items, row.get("turn_output_indices") or [])
     tiers = {n: iter(calls) for n, calls in enumerate(row.get("call_tiers") or [])}
     waiting: dict[str, list[Record]] = defaultdict(list)
     shown: list[Record] = []
     for place, item in enumerate(items):
         kind = item.get("type", "message")
-        turn = bisect_left(ends, place)
-        turn = turn if first <= place and turn < len(ends) else None
+        turn = turns.get(place)
         if kind == "function_call":
             entry = {
                 "kind": "call",
@@ -125,6 +124,43 @@ def dialogue(items: list[Record], row: Record) -> list[Record]:
             entry |= {"turn": turn} if role == "assistant" else {}
         shown.append(entry)
     return shown
+
+
+def _turns(items: list[Record], ends: list[int]) -> dict[int, int]:
+    """Place of each item of the policy to its turn: the unbroken run of its items up to the turn's end.
+
+    What stands before that (a greeting, what the user said, results) is the environment's.
+    """
+    turns, begin = {}, 0
+    for turn, end in enumerate(ends):
+        place = min(end, len(items) - 1)
+        while place >= begin and _of_policy(items[place]):
+            turns[place] = turn
+            place -= 1
+        begin = end + 1
+    return turns
+
+
+def _of_policy(item: Record) -> bool:
+    kind = item.get("type", "message")
+    return kind in ("function_call", "reasoning") or item.get("role") == "assistant"
+
+
+def _questions(row: Record) -> list[Record]:
+    """The customer's numbered questions (Agent Script environments) and what the judge found."""
+    asked = (row.get("verifier_metadata") or {}).get("questions") or []
+    info = row.get("reward_info") or {}
+    verdicts, resolved = info.get("verdicts") or {}, info.get("resolved") or []
+    return [
+        {
+            "number": question.get("number"),
+            "text": str(question.get("text")),
+            "judged": verdicts.get(str(question.get("number"))),
+            "resolved": question.get("number") in resolved,
+        }
+        for question in asked
+        if verdicts
+    ]
 
 
 def _output(row: Record) -> Any:

@@ -68,8 +68,8 @@ function passK(evaluation, domains) {
 function denominators(evaluation, domains) {
   const keys = ["planned", "finished", "infrastructure_failed", "graded", "tasks_planned", "tasks_graded"];
   const parts = [...domains.map((name) => [name, evaluation.domains[name]]), ["all", evaluation.overall]];
-  return dataTable("Every denominator", ["", ...keys.map(words), "mean turns", "mean tokens", "mean seconds"],
-    parts.map(([name, p]) => [name, ...keys.map((key) => String(p.denominators[key])), fixed(p.turns, 1), fixed(p.tokens, 0), fixed(p.seconds, 2)]), "numbers");
+  return dataTable("Every denominator, and means over the graded rollouts", ["", ...keys.map(words), "reward", "coverage", "turns", "tokens", "seconds"],
+    parts.map(([name, p]) => [name, ...keys.map((key) => String(p.denominators[key])), fixed(p.reward_mean, 3), fixed(p.coverage_mean, 3), fixed(p.turns, 1), fixed(p.tokens, 0), fixed(p.seconds, 2)]), "numbers");
 }
 
 function difficulty(groups) {
@@ -80,9 +80,8 @@ function difficulty(groups) {
 }
 
 function tierAdvantages(index, tiers) {
-  const { gamma, lambda, norm } = index.options;
   return h("div", {},
-    dataTable(`Mean advantage of a tier's turns under each estimator (γ = ${gamma}, λ = ${lambda}, ${norm})`,
+    dataTable(`Mean advantage of a tier's turns under each estimator (${options(index)})`,
       ["tier", "turns", ...index.estimators],
       Object.entries(tiers).map(([name, t]) => [words(name), String(t.turns), ...index.estimators.map((e) => heat(t.advantages[e]))]), "numbers"),
     h("p", { class: "note" }, "Blue cells reinforce, orange ones suppress; the sign says the same. A group of one rollout has no advantage."));

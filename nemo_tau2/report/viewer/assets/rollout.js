@@ -22,7 +22,8 @@ async function rolloutView(index, number, query) {
     h("h1", { tabindex: "-1" }, `${line.domain}, task ${line.task}, trial ${line.trial}`),
     h("p", { class: "facts" }, outcomeTag(line.outcome), ` reward ${fixed(line.reward)} · ended by ${words(line.stop)} · ${line.turns} turns · ${line.calls} calls, ${line.errors} failed`),
     section("verdict", "Verdict", verdict(view)),
-    section("credit", "Credit per turn", creditStrips(credit, jump), tierLegend(),
+    section("credit", "Credit per turn", creditStrips(credit, jump), tierLegend(new Set([...group.flatMap((member) => member.tiers), ...callTiers(view)])),
+      h("p", { class: "note" }, `Advantages within its group of ${group.length}, with ${options(index)}: the estimators' defaults, whatever the run was trained with.`),
       line.outcome === "masked" ? h("p", { class: "note" }, "A masked rollout takes no part in its group and teaches nothing.") : null),
     section("group", "Siblings", choice("Show", ["tier", "reward", ...index.estimators], state.measure,
       (value) => { state.measure = value; draw(); }, { id: "measure" }), siblings),
@@ -42,6 +43,9 @@ async function rolloutView(index, number, query) {
   ];
 }
 
+const callTiers = (view) => view.dialogue.flatMap((item) => item.tier ?? []);
+const options = (index) => `γ = ${index.options.gamma}, λ = ${index.options.lambda}, ${index.options.norm}`;
+
 const section = (id, title, ...content) => h("section", { "aria-labelledby": `${id}-title` }, h("h2", { id: `${id}-title` }, title), ...content);
 const fold = (place, open) => place.querySelectorAll("details.call").forEach((call) => { call.open = open; });
 
@@ -60,14 +64,26 @@ function verdict(view) {
     ...Object.entries(info.breakdown ?? {}).map(([basis, value]) => [`${basis} (component)`, value >= 1, fixed(value)]),
     ...(info.env_assertions ?? []).map((c) => [c.assertion, c.met, c.note ?? ""]),
     ...(info.actions ?? []).map((c) => [`action ${c.name}`, c.met, ""]),
+    ...(info.state_diff ?? []).map((c) => ["state of the world", false, c]),
+    ...(info.kind === "state_equivalence" && !info.state_diff?.length ? [["state of the world", true, "as it should end"]] : []),
+    ...(typeof info.match === "number" ? [["the call asked for", info.match >= 1, fixed(info.match)], ["its gate", info.gate >= 1, fixed(info.gate)]] : []),
+    ...(info.duplicates?.length ? [["no call repeated in a row", false, `${info.duplicates.length} repeated`]] : []),
     ...(info.communicate ?? []).map((c) => [`says ${c.info}`, c.met, ""]),
     ...(info.nl_assertions ?? []).map((c) => [c.assertion ?? c.nl_assertion ?? "assertion", c.met, c.justification ?? c.reason ?? ""])];
   return h("div", {},
     view.failure ? h("p", { class: "warnings" }, `${words(view.failure.kind)}: ${view.failure.message}`) : null,
     view.blame ? h("p", {}, "Owed to ", h("strong", {}, words(view.blame.kind)), view.blame.about ? ` (${words(view.blame.about)})` : "", view.blame.by === "judge" ? " by the judge" : "", view.blame.evidence ? `: ${view.blame.evidence}` : "") : null,
     view.findings.length ? h("div", {}, h("h3", {}, "Patterns"), h("ul", {}, view.findings.map(finding))) : null,
+    view.questions.length ? questions(view) : null,
     checks.length ? dataTable("What the reward is made of", ["check", "met", ""], checks.map(([name, met, note]) => [String(name), met ? "✓ yes" : "✗ no", String(note)])) : null,
     info.left_out?.length ? h("p", { class: "note" }, `Left out of the reward: ${info.left_out.join(", ")}.`) : null);
+}
+
+/** The customer's questions: the judge's word, and whether with the evidence they count as resolved. */
+function questions(view) {
+  const yes = (value) => (value === null ? "–" : value ? "✓ yes" : "✗ no");
+  return dataTable(`The customer's questions: ${percent(view.reward_info.coverage)} resolved`, ["question", "judged answered", "resolved"],
+    view.questions.map((q) => [`${q.number}. ${q.text}`, yes(q.judged), yes(q.resolved)]));
 }
 
 /** A row per change: from which turn on, what was added and taken away, and how many tools then. */

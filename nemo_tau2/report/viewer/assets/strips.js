@@ -1,6 +1,7 @@
 // Coloured strips of credit, one cell a turn. The number and its sign are in the cell: colour repeats them.
 
-const CODES = { gold_exact: "G", soft_match: "S", read_only: "R", state_change: "W", message: "M", error: "E", duplicate: "D", unscored: "–" };
+const CODES = { __proto__: null, gold_exact: "G", soft_match: "S", read_only: "R", state_change: "W", message: "M", error: "E", duplicate: "D",
+  grounding_call: "C", useful_read: "U", route: "→", wrong_subagent: "X", unscored: "–" };
 
 const TINTS = ["down", "zero", "up"];
 
@@ -17,8 +18,9 @@ function tierTag(tier) {
     CODES[tier] ?? "?", h("span", { class: "visually-hidden" }, ` ${words(tier ?? "unscored")}`));
 }
 
-function tierLegend() {
-  return h("ul", { class: "legend" }, Object.keys(CODES).filter((tier) => tier !== "unscored")
+/** What the letters of these tiers mean. */
+function tierLegend(tiers) {
+  return h("ul", { class: "legend" }, Object.keys(CODES).filter((tier) => tiers.has(tier))
     .map((tier) => h("li", {}, h("span", { class: `tier t-${tier}`, "aria-hidden": "true" }, CODES[tier]), h("span", {}, `${CODES[tier]} = ${words(tier)}`))));
 }
 

@@ -104,7 +104,7 @@ function tableRow(line, i, query) {
   const cell = (value) => h("td", {}, value ?? "–");
   const number = (value, digits) => h("td", { class: "number" }, typeof value === "number" ? (digits === undefined ? String(value) : value.toFixed(digits)) : "–");
   return h("tr", {},
-    h("th", { scope: "row" }, h("a", { href: `#rollout/${i}?${query}`, title: line.task }, line.task)),
+    h("th", { scope: "row", class: line.task.length > 12 ? "long" : null }, h("a", { href: `#rollout/${i}?${query}`, title: line.task }, line.task)),
     cell(line.domain), number(line.trial), h("td", {}, outcomeTag(line.outcome)), number(line.reward, 2),
     cell(words(line.stop)), number(line.turns), number(line.calls), number(line.errors), number(line.gold),
     cell(line.patterns.map(words).join(", ") || "–"), cell(line.blame && words(line.blame)), number(line.seconds, 2));
