@@ -161,8 +161,9 @@ class ToolServerEpisode:
             "num_tool_calls": sum(map(len, self.tiers)),
             "num_tool_errors": sum(tiers.count("error") for tiers in self.tiers),
             "num_user_messages": 0,
-            "seconds": time.monotonic() - self._started,
-        } | ({"failure": failure} if masked else {})
+            "seconds": round(time.monotonic() - self._started, 3),
+            "failure": failure if masked else None,
+        }
 
     async def _scored(self) -> dict[str, Any]:
         response = RESPONSE | {

@@ -31,7 +31,7 @@ FIELDS = (
 """Numeric fields at the top level of every verify response of our environments, masked ones included.
 
 NeMo RL averages the fields that an agent's first response has. A field that only some responses have
-(τ²'s `seconds`) is therefore logged, but may be missing at a save, which ends the run.
+(`seconds`) is therefore logged, but may be missing at a save, which ends the run.
 """
 GRADED = "graded_reward/mean"
 """The mean reward over the rollouts that infrastructure did not break; 0 where it broke all of them."""

@@ -104,7 +104,7 @@ class SpecEpisode:
         self.switches: list[Switch] = []
         self.dead_ends = 0
         self._names = set(tool_names) if tool_names else None
-        self._started = time.monotonic()
+        self._started, self.seconds = time.monotonic(), 0.0
 
     async def seed(self) -> Opening:
         """System message, welcome, the prefix of the row and the customer's first words."""
@@ -334,6 +334,7 @@ class SpecEpisode:
         self.failure, self.stop_reason = str(failure), failure.reason
 
     def _ended(self) -> tuple[bool, str | None]:
+        self.seconds = time.monotonic() - self._started
         return self.stop_reason is not None, self.stop_reason and self.stop_reason.value
 
 

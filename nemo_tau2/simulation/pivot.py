@@ -58,7 +58,7 @@ class PivotEpisode(SpecEpisode):
             raise ValueError(f"the episode is over ({self.stop_reason}); seed a new one")
         self.recovery = output
         self.stop_reason = StopReason.USER_STOP
-        return Observation([], self.tools(), True, self.stop_reason.value)
+        return Observation([], self.tools(), *self._ended())
 
     async def verify(self, stop_reason: str | None = None) -> dict[str, Any]:
         judge, self.judge = self.judge, _no_verdicts

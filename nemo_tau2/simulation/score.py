@@ -84,6 +84,7 @@ def score(episode: "SpecEpisode", verdicts: dict[int, bool | None]) -> dict[str,
         "num_tool_calls": sum(map(len, episode.turns)),
         "num_tool_errors": episode.errors,
         "num_user_messages": sum(kind == "customer" for kind, _ in episode.transcript),
+        "seconds": round(episode.seconds, 3),
         "failure": {"kind": reason.value, "message": episode.failure} if episode.failure else None,
     }
 
