@@ -42,6 +42,7 @@ SIDEWAYS = {
 ROOT = {
     "chat",
     "chat_items",
+    "endpoints",
     "episodes",
     "errors",
     "outcomes",

@@ -72,25 +72,12 @@ def _show(result: dict[str, Any], paths: list[Path], html: Path | None, as_json:
 
 
 def _judge(url: str | None, model: str | None, key_file: Path | None) -> "LiteLLMChat | None":
-    from pydantic import SecretStr
+    from nemo_tau2.chat import LiteLLMChat
+    from nemo_tau2.endpoints import endpoint_of, read_key
 
-    from nemo_tau2.chat import Endpoint, LiteLLMChat
-    from nemo_tau2.errors import UserError
-
-    if not url and not model:
-        return None
-    if not (url and model):
-        raise UserError("--judge-url and --judge-model go together; give both")
-    if not url.startswith(("http://", "https://")):
-        raise UserError(f"--judge-url {url!r}: must begin with http:// or https:// and end in /v1")
-    try:
-        key = key_file.read_text("utf-8").splitlines()[0].strip() if key_file else None
-    except (OSError, IndexError) as error:
-        raise UserError(f"--api-key-file {key_file}: {error}") from None
-    secret = SecretStr(key) if key else None
-    return LiteLLMChat(
-        Endpoint(url=url, model=model, api_key=secret, sampling={"temperature": 0.0})
-    )
+    flags = (None, url, model, '{"temperature": 0.0}')
+    endpoint = endpoint_of("judge", flags, read_key(key_file))
+    return LiteLLMChat(endpoint) if endpoint else None
 
 
 def _reblame(paths: list[Path]) -> list[dict[str, Any]]:

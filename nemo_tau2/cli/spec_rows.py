@@ -240,26 +240,12 @@ def _personas(wanted: int | Path, source: "Source") -> "list[Persona]":
 
 
 def _helper(scripted: str | None, url: str | None, model: str | None, key_file: Path | None) -> Any:
-    from pydantic import SecretStr
+    from nemo_tau2.chat import LiteLLMChat
+    from nemo_tau2.endpoints import endpoint_of, read_key
 
-    from nemo_tau2.chat import Endpoint, LiteLLMChat
-
-    if scripted and (url or model):
-        raise UserError("--helper scripted and --helper-url exclude each other; give one")
-    if not url and not model:
-        return None
-    if not (url and model):
-        raise UserError("--helper-url and --helper-model go together; give both")
-    if not url.startswith(("http://", "https://")):
-        raise UserError(f"--helper-url {url!r}: must begin with http:// or https://")
-    try:
-        key = key_file.read_text("utf-8").splitlines()[0].strip() if key_file else None
-    except (OSError, IndexError) as error:
-        raise UserError(f"--api-key-file {key_file}: {error}") from None
-    secret = SecretStr(key) if key else None
-    return LiteLLMChat(
-        Endpoint(url=url, model=model, api_key=secret, sampling={"temperature": 0.7})
-    )
+    flags = (scripted, url, model, '{"temperature": 0.7}')
+    endpoint = endpoint_of("helper", flags, read_key(key_file))
+    return LiteLLMChat(endpoint) if endpoint else None
 
 
 def _line(row: "Row") -> str:

@@ -11,15 +11,18 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any, ClassVar, Literal
 
+import aiohttp
 import orjson
 from fastapi import FastAPI, Request, Response
 from nemo_gym.base_resources_server import BaseResourcesServerConfig, SimpleResourcesServer
+from nemo_gym.global_config import get_first_server_config_dict
 from nemo_gym.server_utils import SESSION_ID_KEY
 from pydantic import ConfigDict, PositiveFloat, PositiveInt, PrivateAttr
 
 from nemo_tau2.episodes import Episode, Observation, Opening
 from nemo_tau2.errors import UserError
 from nemo_tau2.gym.cpu_profile import profile_into
+from nemo_tau2.gym.http import Peer, new_session
 from nemo_tau2.gym.sessions import SessionError, Sessions
 from nemo_tau2.outcomes import InfrastructureFailure, StopReason
 
@@ -47,6 +50,7 @@ class EpisodeServer(SimpleResourcesServer):
     config: EpisodeServerConfig
     ray_enabled: ClassVar[bool] = False
     _sessions: Sessions = PrivateAttr()
+    _client: aiohttp.ClientSession | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
@@ -67,9 +71,18 @@ class EpisodeServer(SimpleResourcesServer):
             with profile_into(self.config.cpu_profile_path):
                 async with inner(app) as state:
                     yield state
+            if self._client is not None:
+                await self._client.close()
 
         app.router.lifespan_context = lifespan
         return app
+
+    def peer(self, name: str) -> Peer:
+        """Another server of this launch, as one episode sees it: with cookies of its own."""
+        server = get_first_server_config_dict(self.server_client.global_config_dict, name)
+        if self._client is None:
+            self._client = new_session()
+        return Peer(name, f"http://{server['host']}:{server['port']}", self._client, cookies={})
 
     async def seed_session(self, request: Request) -> Response:
         """Row -> {"items", "tools", "done", "stop_reason"}: what the policy sees first."""

@@ -4,17 +4,12 @@ The row says script, mode and scenario (`verifier_metadata`); the configuration 
 helper roles and how episodes are scored. The episodes are `nemo_tau2.simulation`'s.
 """
 
-from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
-from fastapi import FastAPI
 from nemo_gym.config_types import ModelServerRef
-from nemo_gym.global_config import get_first_server_config_dict
-from pydantic import ConfigDict, Field, PositiveFloat, PrivateAttr
+from pydantic import ConfigDict, Field, PositiveFloat
 
 from nemo_tau2.errors import UserError
-from nemo_tau2.gym.http import Peer, new_session
 from nemo_tau2.gym.model_chat import ModelServerChat
 from nemo_tau2.gym.resources import EpisodeServer, EpisodeServerConfig
 from nemo_tau2.rewards.spec_tiers import SpecTierRewards
@@ -59,26 +54,11 @@ class SpecService(EpisodeServer):
     """Makes spec-driven episodes out of dataset rows."""
 
     config: SpecServiceConfig
-    _session: aiohttp.ClientSession | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
         for script in self.config.scripts:
             load_script(script)
-
-    def setup_webserver(self) -> FastAPI:
-        app = super().setup_webserver()
-        inner = app.router.lifespan_context
-
-        @asynccontextmanager
-        async def lifespan(app: FastAPI):
-            async with inner(app) as state:
-                yield state
-            if self._session is not None:
-                await self._session.close()
-
-        app.router.lifespan_context = lifespan
-        return app
 
     async def new_episode(self, row: dict[str, Any]) -> SpecEpisode:
         if not isinstance(row.get("verifier_metadata"), dict):
@@ -100,10 +80,7 @@ class SpecService(EpisodeServer):
         reference = own or self.config.helper_model_server
         if reference is None:
             return None
-        server = get_first_server_config_dict(self.server_client.global_config_dict, reference.name)
-        if self._session is None:
-            self._session = new_session()
-        url = f"http://{server['host']}:{server['port']}"
-        peer = Peer(reference.name, url, self._session, cookies={})
         chosen = self.config.helper_sampling if sampling is None else sampling
-        return ModelServerChat(peer, chosen, self.config.helper_request_timeout_s)
+        return ModelServerChat(
+            self.peer(reference.name), chosen, self.config.helper_request_timeout_s
+        )

@@ -4,17 +4,12 @@ The row says which task (`verifier_metadata.domain`, `task_id`); the configurati
 user and what turns are worth. The episode itself is `nemo_tau2.tau2.episode.Tau2Episode`.
 """
 
-from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-import aiohttp
-from fastapi import FastAPI
 from nemo_gym.config_types import ModelServerRef
-from nemo_gym.global_config import get_first_server_config_dict
 from pydantic import ConfigDict, Field, PositiveFloat, PrivateAttr, model_validator
 
 from nemo_tau2.errors import UserError
-from nemo_tau2.gym.http import Peer, new_session
 from nemo_tau2.gym.model_chat import ModelServerChat
 from nemo_tau2.gym.resources import EpisodeServer, EpisodeServerConfig
 from nemo_tau2.rewards.table import RewardTable
@@ -72,7 +67,6 @@ class Tau2Bench(EpisodeServer):
 
     config: Tau2BenchConfig
     _rewards: RewardTable = PrivateAttr()
-    _session: aiohttp.ClientSession | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
@@ -80,20 +74,6 @@ class Tau2Bench(EpisodeServer):
         for domain in self.config.preload:
             load_domain(domain)
             load_tasks(domain, self.config.tasks_dir)
-
-    def setup_webserver(self) -> FastAPI:
-        app = super().setup_webserver()
-        inner = app.router.lifespan_context
-
-        @asynccontextmanager
-        async def lifespan(app: FastAPI):
-            async with inner(app) as state:
-                yield state
-            if self._session is not None:
-                await self._session.close()
-
-        app.router.lifespan_context = lifespan
-        return app
 
     async def new_episode(self, row: dict[str, Any]) -> Tau2Episode:
         metadata = row.get("verifier_metadata")
@@ -125,11 +105,7 @@ class Tau2Bench(EpisodeServer):
         return NLJudge(self._chat(server, self.config.judge_sampling)) if server else None
 
     def _chat(self, reference: ModelServerRef, sampling: dict[str, Any]) -> ModelServerChat:
-        name = reference.name
-        server = get_first_server_config_dict(self.server_client.global_config_dict, name)
-        if self._session is None:
-            self._session = new_session()
-        peer = Peer(name, f"http://{server['host']}:{server['port']}", self._session, cookies={})
+        peer = self.peer(reference.name)
         return ModelServerChat(peer, sampling, self.config.user_request_timeout_s)
 
 

@@ -10,18 +10,14 @@ other turn has 0. Not for tools that need a customer: the first turn without a c
 
 import json
 import time
-from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
-from fastapi import FastAPI
 from nemo_gym.config_types import ResourcesServerRef
-from nemo_gym.global_config import get_first_server_config_dict
-from pydantic import ConfigDict, PositiveFloat, PrivateAttr
+from pydantic import ConfigDict, PositiveFloat
 
 from nemo_tau2.episodes import Item, Observation, Opening, tool_output_item
 from nemo_tau2.errors import UserError
-from nemo_tau2.gym.http import CallFailed, Peer, new_session
+from nemo_tau2.gym.http import CallFailed, Peer
 from nemo_tau2.gym.resources import EpisodeServer, EpisodeServerConfig
 from nemo_tau2.outcomes import InfrastructureFailure, StopReason
 
@@ -55,31 +51,11 @@ class ToolServer(EpisodeServer):
     """Makes an episode of each row of the tool server's dataset."""
 
     config: ToolServerConfig
-    _session: aiohttp.ClientSession | None = PrivateAttr(default=None)
-
-    def setup_webserver(self) -> FastAPI:
-        app = super().setup_webserver()
-        inner = app.router.lifespan_context
-
-        @asynccontextmanager
-        async def lifespan(app: FastAPI):
-            async with inner(app) as state:
-                yield state
-            if self._session is not None:
-                await self._session.close()
-
-        app.router.lifespan_context = lifespan
-        return app
 
     async def new_episode(self, row: dict[str, Any]) -> "ToolServerEpisode":
         if not isinstance(row.get("responses_create_params"), dict):
             raise UserError("the row has no responses_create_params")
-        name = self.config.tool_server.name
-        server = get_first_server_config_dict(self.server_client.global_config_dict, name)
-        if self._session is None:
-            self._session = new_session()
-        url = f"http://{server['host']}:{server['port']}"
-        return ToolServerEpisode(row, Peer(name, url, self._session, cookies={}), self.config)
+        return ToolServerEpisode(row, self.peer(self.config.tool_server.name), self.config)
 
 
 class ToolServerEpisode:

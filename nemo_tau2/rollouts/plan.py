@@ -3,14 +3,14 @@
 `spec_plan.SpecPlan` is the same for rows of Agent Script environments; `Plan` is what both promise.
 """
 
-import json
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import BaseModel, ConfigDict
 
 from nemo_tau2.chat import Complete, Endpoint, LiteLLMChat
+from nemo_tau2.endpoints import ModelFlags, endpoint_of, read_key
 from nemo_tau2.episodes import Episode
 from nemo_tau2.errors import UserError
 from nemo_tau2.rewards.table import RewardTable
@@ -25,9 +25,6 @@ from nemo_tau2.tau2.tasks import TaskSet, load_tasks
 from nemo_tau2.tau2.users.base import User
 from nemo_tau2.tau2.users.llm import LLMUser
 from nemo_tau2.tau2.users.scripted import ScriptedUser
-
-ModelFlags = tuple[str | None, str | None, str | None, str | None]
-"""("scripted" or None, url, model, sampling JSON) as they come from the command line."""
 
 
 class Plan(Protocol):
@@ -224,31 +221,3 @@ class RolloutPlan(BaseModel):
 @lru_cache(maxsize=8)
 def _reward_table(name_or_path: str) -> RewardTable:
     return RewardTable.load(name_or_path)
-
-
-def endpoint_of(role: str, flags: ModelFlags, key: str | None) -> Endpoint | None:
-    scripted, url, model, sampling = flags
-    if scripted and (url or model):
-        raise UserError(f"--{role} scripted and --{role}-url exclude each other; give one")
-    if not url and not model:
-        return None
-    if not (url and model):
-        raise UserError(f"--{role}-url and --{role}-model go together; give both")
-    if not url.startswith(("http://", "https://")):
-        raise UserError(f"--{role}-url {url!r}: must begin with http:// or https:// and end in /v1")
-    try:
-        parsed = json.loads(sampling or "{}")
-    except ValueError as error:
-        raise UserError(f"--{role}-sampling is not JSON: {error}") from None
-    if not isinstance(parsed, dict):
-        raise UserError(f"--{role}-sampling must be a JSON object")
-    return Endpoint(url=url, model=model, sampling=parsed, api_key=SecretStr(key) if key else None)
-
-
-def read_key(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return path.read_text(encoding="utf-8").splitlines()[0].strip()
-    except (OSError, IndexError) as error:
-        raise UserError(f"--api-key-file {path}: {error}") from None

@@ -16,11 +16,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nemo_tau2.chat import Complete, Endpoint, LiteLLMChat
+from nemo_tau2.endpoints import ModelFlags, endpoint_of, read_key
 from nemo_tau2.episodes import Episode
 from nemo_tau2.errors import UserError
 from nemo_tau2.rewards.spec_tiers import SpecTierRewards
 from nemo_tau2.rollouts.notes import prompt_sha256
-from nemo_tau2.rollouts.plan import ModelFlags, endpoint_of, read_key
 from nemo_tau2.simulation.factory import AGENTS, helper_roles, new_episode
 from nemo_tau2.simulation.helpers import PROMPT_VERSIONS
 from nemo_tau2.simulation.options import SpecOptions

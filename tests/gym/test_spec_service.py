@@ -134,7 +134,7 @@ class TestHelpersOnModelServers:
                 if episode.stop_reason is None:
                     await episode.step([calls("c", json.dumps(KNOWN)) | {"name": "verify"}])
                 verdict = await episode.verify()
-            await spec._session.close()
+            await spec._client.close()
             return verdict
 
         began = time.monotonic()
