@@ -347,7 +347,7 @@ def _maker(path: Path) -> str:
         return (
             f"make it with `nemo-tau2 data tau2 --domain {domain} --split {split} --output {path}`"
         )
-    return "make rows of τ² with `nemo-tau2 data tau2`, or of your own tasks,"
+    return "make rows with `nemo-tau2 data tau2`, `spec rows` or `data mix`,"
 
 
 def _rows(path: Path, key: str, agents: Collection[str]) -> Counter[str]:
